@@ -37,16 +37,16 @@ func NewAgentTools(opts Options) (*AgentTools, error) {
 	a := &AgentTools{tools: map[string]*tool{}, toolset: map[string]string{}, answers: &responder{logger: opts.Logger, answers: AnswersText}}
 	for toolset, tools := range s.toolsByToolset(opts) {
 		for _, t := range tools {
-			if t.name == "workrail_open_dashboard" {
+			if t.Name == "workrail_open_dashboard" {
 				continue
 			}
-			schema, err := json.Marshal(inputSchema(t.params))
+			schema, err := json.Marshal(inputSchema(t.Params))
 			if err != nil {
-				return nil, guideway.Errorf(guideway.CodeInternal, "write the schema of %s: %w", t.name, err)
+				return nil, guideway.Errorf(guideway.CodeInternal, "write the schema of %s: %w", t.Name, err)
 			}
-			a.tools[t.name], a.toolset[t.name] = t, toolset
+			a.tools[t.Name], a.toolset[t.Name] = t, toolset
 			a.offers = append(a.offers, AgentTool{
-				Name: t.name, Description: t.description, Parameters: schema, Repeatable: t.effect != effectAdds,
+				Name: t.Name, Description: t.Description, Parameters: schema, Repeatable: t.Effect != effectAdds,
 			})
 		}
 	}

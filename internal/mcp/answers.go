@@ -156,11 +156,11 @@ func (r *responder) answer(t *tool, req *mcp.CallToolRequest, in arguments, out 
 func (r *responder) introduces(t *tool, req *mcp.CallToolRequest) bool {
 	c := findClient(req.ClientInfo())
 	ofRun := []string{"workflow_start", "workflow_continue", "workflow_status", "workflow_resume", "workflow_fork", "workflow_abort"}
-	if c == nil || !c.ignoresInstructions || r.introduction == "" || slices.Contains(ofRun, t.name) {
+	if c == nil || !c.ignoresInstructions || r.introduction == "" || slices.Contains(ofRun, t.Name) {
 		return false
 	}
 	if req.Session == nil || req.Session.ID() == "" && req.Extra != nil && req.Extra.Header != nil {
-		return t.name == "workflow_list"
+		return t.Name == "workflow_list"
 	}
 	key := weak.Make(req.Session)
 	if _, seen := r.introduced.LoadOrStore(key, true); seen {
@@ -195,18 +195,6 @@ const (
 	maxAnswerBytes = 10_000
 	pageBytes      = 8_000
 )
-
-// pageParam is the parameter of tools whose calls can be repeated for the next page.
-func pageParam() param { return param{name: "page", kind: kindInteger} }
-
-// addPages adds the parameter page to the tools that only read, and to the tools with pages.
-func addPages(tools []*tool) {
-	for _, t := range tools {
-		if t.effect == effectNone || t.paged {
-			t.params = append(t.params, pageParam())
-		}
-	}
-}
 
 // selectPage replaces a long text by the page that a call asks for, with the call for the
 // next page.
@@ -250,8 +238,8 @@ func (w *textAnswer) selectPage(t *tool, in arguments, out any) error {
 // pageCall returns the call for a page of an answer, or nil if no call repeats the answer.
 // The status of a run has the further pages of other answers about the run.
 func (t *tool) pageCall(in arguments, out any, page int64) *run.Call {
-	call := &run.Call{Tool: t.name, Arguments: maps.Clone(in)}
-	if findParam(t.params, "page") == nil {
+	call := &run.Call{Tool: t.Name, Arguments: maps.Clone(in)}
+	if findParam(t.Params, "page") == nil {
 		switch a := out.(type) {
 		case runAnswer:
 			call = statusCall(a.Handle)

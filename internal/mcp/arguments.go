@@ -20,23 +20,25 @@ import (
 
 // param is one parameter of a tool.
 type param struct {
-	name, description string
-	kind              valueKind
-	required          bool
-	// acceptsNumber accepts a number in place of a string: 1 for "1".
-	acceptsNumber bool
-	// acceptsJSON accepts any value in place of a string: true for "true".
-	acceptsJSON bool
-	enum        []string
-	// members are the allowed members of an object; nil allows any.
-	members []param
-	// maxLength bounds a string in characters; 0 is maxText.
-	maxLength int
-	// example is used in the call that an error suggests.
-	example any
-	// form makes a suggested call ask for the parameter in a field instead of adding an
+	// Use is the key of a shared parameter in tools.json.
+	Use               string
+	Name, Description string
+	Kind              valueKind
+	Required          bool
+	// AcceptsNumber accepts a number in place of a string: 1 for "1".
+	AcceptsNumber bool
+	// AcceptsJSON accepts any value in place of a string: true for "true".
+	AcceptsJSON bool
+	Enum        []string
+	// Members are the allowed members of an object; nil allows any.
+	Members []param
+	// MaxLength bounds a string in characters; 0 is maxText.
+	MaxLength int
+	// Example is used in the call that an error suggests.
+	Example any
+	// Form makes a suggested call ask for the parameter in a field instead of adding an
 	// example, for a value that only the caller can know.
-	form bool
+	Form bool
 }
 
 // valueKind is the kind of a parameter, or of a member of an answer.
@@ -82,15 +84,15 @@ const (
 )
 
 func (p param) jsonSchema() map[string]any {
-	s := p.kind.jsonSchema()
-	if p.members != nil {
-		s = inputSchema(p.members)
+	s := p.Kind.jsonSchema()
+	if p.Members != nil {
+		s = inputSchema(p.Members)
 	}
-	if p.description != "" {
-		s["description"] = p.description
+	if p.Description != "" {
+		s["description"] = p.Description
 	}
-	if p.enum != nil {
-		s["enum"] = p.enum
+	if p.Enum != nil {
+		s["enum"] = p.Enum
 	}
 	return s
 }
@@ -99,9 +101,9 @@ func inputSchema(params []param) map[string]any {
 	properties := make(map[string]any, len(params))
 	required := []string{}
 	for _, p := range params {
-		properties[p.name] = p.jsonSchema()
-		if p.required {
-			required = append(required, p.name)
+		properties[p.Name] = p.jsonSchema()
+		if p.Required {
+			required = append(required, p.Name)
 		}
 	}
 	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
@@ -175,29 +177,29 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 		in = object
 	}
 	for _, name := range sortedKeys(in) {
-		if findParam(t.params, name) == nil {
+		if findParam(t.Params, name) == nil {
 			return nil, t.unknownParam(in, name)
 		}
 	}
-	for _, p := range t.params {
-		v, given := in[p.name]
+	for _, p := range t.Params {
+		v, given := in[p.Name]
 		if !given || v == nil {
-			if p.required {
-				return nil, t.badCall(in, p.name, p.name+" parameter is required")
+			if p.Required {
+				return nil, t.badCall(in, p.Name, p.Name+" parameter is required")
 			}
-			delete(in, p.name)
+			delete(in, p.Name)
 			continue
 		}
-		if _, isNumber := v.(json.Number); isNumber && p.acceptsNumber || p.acceptsJSON {
+		if _, isNumber := v.(json.Number); isNumber && p.AcceptsNumber || p.AcceptsJSON {
 			v = cmp.Or(valueText(v), v)
-			in[p.name] = v
+			in[p.Name] = v
 		}
 		if message := p.checkValue(v); message != "" {
-			err := t.badCall(in, p.name, message)
-			if p.enum != nil {
-				err.Allowed = p.enum
+			err := t.badCall(in, p.Name, message)
+			if p.Enum != nil {
+				err.Allowed = p.Enum
 			}
-			if s, ok := v.(string); ok && p.kind != kindString && strings.ContainsAny(s, "[{") {
+			if s, ok := v.(string); ok && p.Kind != kindString && strings.ContainsAny(s, "[{") {
 				err.Fix = "send a JSON value, not a string that contains JSON"
 			}
 			return nil, err
@@ -209,7 +211,7 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 // checkValue returns an error message about a value, or "" if the value is valid.
 func (p param) checkValue(v any) string {
 	wrongType := ""
-	switch p.kind {
+	switch p.Kind {
 	case kindString:
 		if s, ok := v.(string); ok {
 			return p.checkText(s)
@@ -235,45 +237,45 @@ func (p param) checkValue(v any) string {
 			return p.checkNumber(n)
 		}
 		wrongType = "a number"
-		if p.kind == kindInteger {
+		if p.Kind == kindInteger {
 			wrongType = "a whole number"
 		}
 	}
-	return fmt.Sprintf("%s must be %s, not %s", p.name, wrongType, jsonType(v))
+	return fmt.Sprintf("%s must be %s, not %s", p.Name, wrongType, jsonType(v))
 }
 
 func (p param) checkNumber(n json.Number) string {
 	_, err := n.Int64()
-	if p.kind == kindInteger && err != nil && !errors.Is(err, strconv.ErrRange) {
-		return p.name + " must be a whole number, without a decimal point or an exponent"
+	if p.Kind == kindInteger && err != nil && !errors.Is(err, strconv.ErrRange) {
+		return p.Name + " must be a whole number, without a decimal point or an exponent"
 	}
-	if p.kind == kindInteger && err != nil {
-		return p.name + " must be a whole number of 64 bits, from -9223372036854775808 to 9223372036854775807"
+	if p.Kind == kindInteger && err != nil {
+		return p.Name + " must be a whole number of 64 bits, from -9223372036854775808 to 9223372036854775807"
 	}
 	if _, err := n.Float64(); err != nil {
-		return p.name + " must be a number from -1.7e308 to 1.7e308"
+		return p.Name + " must be a number from -1.7e308 to 1.7e308"
 	}
 	return ""
 }
 
 func (p param) checkText(s string) string {
-	limit := cmp.Or(p.maxLength, maxText)
+	limit := cmp.Or(p.MaxLength, maxText)
 	if n := utf8.RuneCountInString(s); n > limit {
-		return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.name, n, limit)
+		return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.Name, n, limit)
 	}
-	if p.enum != nil && !slices.Contains(p.enum, s) {
-		return fmt.Sprintf("%s must be one of %s", p.name, strings.Join(p.enum, ", "))
+	if p.Enum != nil && !slices.Contains(p.Enum, s) {
+		return fmt.Sprintf("%s must be one of %s", p.Name, strings.Join(p.Enum, ", "))
 	}
 	return ""
 }
 
 func (p param) checkTexts(list []any) string {
 	if len(list) > maxList {
-		return fmt.Sprintf("%s has %d entries; at most %d are allowed", p.name, len(list), maxList)
+		return fmt.Sprintf("%s has %d entries; at most %d are allowed", p.Name, len(list), maxList)
 	}
 	for i, item := range list {
 		if _, ok := item.(string); !ok {
-			return fmt.Sprintf("%s[%d] must be a string, not %s", p.name, i, jsonType(item))
+			return fmt.Sprintf("%s[%d] must be a string, not %s", p.Name, i, jsonType(item))
 		}
 	}
 	return ""
@@ -281,27 +283,27 @@ func (p param) checkTexts(list []any) string {
 
 func (p param) checkObject(m map[string]any) string {
 	if measureDepth(m, maxDepth) > maxDepth {
-		return fmt.Sprintf("%s is nested deeper than %d levels", p.name, maxDepth)
+		return fmt.Sprintf("%s is nested deeper than %d levels", p.Name, maxDepth)
 	}
-	if p.members == nil {
+	if p.Members == nil {
 		return ""
 	}
-	names := paramNames(p.members)
+	names := paramNames(p.Members)
 	for _, name := range sortedKeys(m) {
 		if !slices.Contains(names, name) {
-			return fmt.Sprintf("%s has no member %q, only %s", p.name, shortenValue(name), strings.Join(names, ", "))
+			return fmt.Sprintf("%s has no member %q, only %s", p.Name, shortenValue(name), strings.Join(names, ", "))
 		}
 	}
-	for _, member := range p.members {
-		v := m[member.name]
-		member.name = p.name + "." + member.name
+	for _, member := range p.Members {
+		v := m[member.Name]
+		member.Name = p.Name + "." + member.Name
 		switch {
 		case v != nil:
 			if message := member.checkValue(v); message != "" {
 				return message
 			}
-		case member.required:
-			return member.name + " is required"
+		case member.Required:
+			return member.Name + " is required"
 		}
 	}
 	return ""
@@ -328,23 +330,23 @@ func (t *tool) badCall(in arguments, field, message string) *callError {
 func (t *tool) nextCall(in arguments, field string) *run.Call {
 	const longest = 512
 	in = t.suggestArguments(in)
-	call := &run.Call{Tool: t.name, Arguments: map[string]any{}}
-	for _, p := range t.params {
-		v := in[p.name]
+	call := &run.Call{Tool: t.Name, Arguments: map[string]any{}}
+	for _, p := range t.Params {
+		v := in[p.Name]
 		if v != nil && p.checkValue(v) == "" {
 			if text, err := jsontext.Marshal(v); err == nil && len(text) <= longest {
-				call.Arguments[p.name] = v
+				call.Arguments[p.Name] = v
 				continue
 			}
 		}
-		switch wanted := p.required || v != nil || p.name == field; {
-		case wanted && p.form:
+		switch wanted := p.Required || v != nil || p.Name == field; {
+		case wanted && p.Form:
 			call.Fields = append(call.Fields, p.toField())
-		case wanted && p.example != nil:
-			call.Arguments[p.name] = p.example
+		case wanted && p.Example != nil:
+			call.Arguments[p.Name] = p.Example
 		}
 	}
-	if call.Arguments["handle"] == exampleHandle && t.isRunTool() {
+	if p := findParam(t.Params, "handle"); t.isRunTool() && call.Arguments["handle"] == p.Example {
 		return &run.Call{Tool: "workflow_resume", Arguments: map[string]any{}}
 	}
 	return call
@@ -352,11 +354,11 @@ func (t *tool) nextCall(in arguments, field string) *run.Call {
 
 // toField returns the parameter as a field of a suggested call.
 func (p param) toField() engine.Field {
-	f := engine.Field{Name: p.name, Description: p.description}
-	if p.kind != kindString {
-		f.Type = string(p.kind)
+	f := engine.Field{Name: p.Name, Description: p.Description}
+	if p.Kind != kindString {
+		f.Type = string(p.Kind)
 	}
-	for _, choice := range p.enum {
+	for _, choice := range p.Enum {
 		f.Choices = append(f.Choices, choice)
 	}
 	return f
@@ -401,7 +403,7 @@ func measureDepth(v any, limit int) int {
 }
 
 func paramNames(params []param) []string {
-	return lists.Map(params, func(p param) string { return p.name })
+	return lists.Map(params, func(p param) string { return p.Name })
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -30,11 +30,6 @@ var (
 	drivePath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]:[\\/]`) })
 )
 
-// projectParam returns the parameter with the project of a call.
-func projectParam() param {
-	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: your project"}
-}
-
 // projects finds the projects of clients.
 type projects struct {
 	project func(context.Context) run.Project

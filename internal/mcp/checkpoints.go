@@ -27,29 +27,16 @@ type contextTools struct {
 	live func(ctx context.Context, sessionID string) string
 }
 
-func (t *contextTools) listTools() []*tool {
-	return []*tool{t.saveTool(), t.loadTool(), t.listTool(), t.compressTool(), t.prioritizeTool(), t.markTool()}
+func (t *contextTools) newTools() map[string]*tool {
+	tools := newTools(ToolsetContext, handlers{
+		"workflow_checkpoint_save": t.saveCheckpoint, "workflow_checkpoint_load": t.loadCheckpoint, "workflow_checkpoint_list": t.listCheckpoints,
+		"workflow_context_compress": t.compressContext, "workflow_context_prioritize": t.prioritizeContext, "workflow_mark_critical": t.markCritical,
+	})
+	for _, each := range tools {
+		each.serve = explained(each.serve)
+	}
+	return tools
 }
-
-// exampleCheckpoint is the checkpoint id that examples use.
-const exampleCheckpoint = "c_0123456789abcdefghjkmnp"
-
-func runHandleParam() param {
-	return param{name: "handle", kind: kindString, maxLength: maxID, description: "A run's handle", example: exampleHandle}
-}
-
-func seriesParam(description string) param {
-	return param{name: "sessionId", kind: kindString, maxLength: maxSeriesName, description: description, example: exampleSession}
-}
-
-// maxSeriesName bounds the name of a checkpoint series, in characters.
-const maxSeriesName = 512
-
-func contextParam(description string) param {
-	return param{name: "context", kind: kindObject, description: description, example: map[string]any{"goal": "..."}}
-}
-
-func workflowParam() param { return param{name: "workflowId", kind: kindString, maxLength: maxID} }
 
 // explained returns a handler that explains the errors of do with explainRefusal.
 func explained(do func(context.Context, call) (any, error)) func(context.Context, call) (any, error) {
@@ -112,10 +99,10 @@ func (e *callError) setGivenField(in arguments) {
 // names none of the call's arguments.
 func (t *tool) namedArgument(in arguments, text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
-	for _, p := range t.params {
-		one := strings.TrimSuffix(p.name, "s") // "the tag" in a text means the argument tags.
-		if in[p.name] != nil && p.name != "context" && (slices.Contains(words, p.name) || slices.Contains(words, one)) {
-			return p.name
+	for _, p := range t.Params {
+		one := strings.TrimSuffix(p.Name, "s") // "the tag" in a text means the argument tags.
+		if in[p.Name] != nil && p.Name != "context" && (slices.Contains(words, p.Name) || slices.Contains(words, one)) {
+			return p.Name
 		}
 	}
 	return ""
@@ -126,9 +113,9 @@ func (t *tool) namedArgument(in arguments, text string) string {
 func (t *tool) callWithout(in arguments, name string) *run.Call {
 	next := t.nextCall(in, "")
 	delete(next.Arguments, name)
-	for _, p := range t.params {
-		if p.name == name && p.required {
-			next.Arguments[name] = p.example
+	for _, p := range t.Params {
+		if p.Name == name && p.Required {
+			next.Arguments[name] = p.Example
 		}
 	}
 	if len(next.Arguments) == 0 {
@@ -160,44 +147,31 @@ func smallerCall(in arguments) *run.Call {
 
 // exampleCall returns a call that works if the run, session or checkpoint in it exists.
 func (t *tool) exampleCall() *run.Call {
-	args := map[string]any{}
-	switch t.name {
+	next := &run.Call{Tool: t.Name, Arguments: map[string]any{}}
+	names := []string{"context", "budgetTokens"}
+	switch t.Name {
 	case "workflow_checkpoint_load", "workflow_checkpoint_list":
-		return &run.Call{Tool: "workflow_checkpoint_list", Arguments: args}
+		next.Tool, names = "workflow_checkpoint_list", nil
 	case "workflow_mark_critical":
-		args["sessionId"], args["keys"] = exampleSession, []any{"goal"}
+		names = []string{"sessionId", "keys"}
 	case "workflow_checkpoint_save":
-		args["sessionId"], args["context"] = exampleSession, map[string]any{"goal": "..."}
-	default:
-		args["context"], args["budgetTokens"] = map[string]any{"goal": "..."}, 2000
+		names = []string{"sessionId", "context"}
 	}
-	return &run.Call{Tool: t.name, Arguments: args}
+	for _, name := range names {
+		next.Arguments[name] = findParam(t.Params, name).Example
+	}
+	return next
 }
 
-func (t *contextTools) saveTool() *tool {
-	return &tool{
-		name: "workflow_checkpoint_save", title: "Save a checkpoint", effect: effectAdds,
-		description: "Save your context so that it outlives this conversation: that of a run by its handle (the argument context is added to the checkpoint, not to the run), " +
-			"or any context under a sessionId. Runs save automatically at phase ends and gates.",
-		params: []param{
-			runHandleParam(), seriesParam("Any id; created if new"), workflowParam(), contextParam("What you need to continue"),
-			{name: "name", kind: kindString, maxLength: 200},
-			{name: "tags", kind: kindStrings},
-			{name: "agentId", kind: kindString, maxLength: maxID},
-			{name: "expectedHead", kind: kindString, maxLength: maxID, description: "Checkpoint you started from"},
-		},
-		output: members{kindString: "checkpointId sessionId parentId", kindInteger: "bytes storedBytes tokens", kindList: "warnings"}.schema(),
-		serve: explained(func(ctx context.Context, c call) (any, error) {
-			if c.textArg("handle") == "" && c.objectArg("context") == nil {
-				return nil, c.badCall("context", "context is required, unless handle names a run")
-			}
-			return t.memory.Save(ctx, c.caller, contexts.SaveRequest{
-				Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Context: c.objectArg("context"),
-				Name: c.textArg("name"), Tags: c.textsArg("tags"), Agent: c.textArg("agentId"), Project: t.places.currentProject(ctx).ID,
-				ExpectedHead: c.textArg("expectedHead"),
-			})
-		}),
+func (t *contextTools) saveCheckpoint(ctx context.Context, c call) (any, error) {
+	if c.textArg("handle") == "" && c.objectArg("context") == nil {
+		return nil, c.badCall("context", "context is required, unless handle names a run")
 	}
+	return t.memory.Save(ctx, c.caller, contexts.SaveRequest{
+		Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Context: c.objectArg("context"),
+		Name: c.textArg("name"), Tags: c.textsArg("tags"), Agent: c.textArg("agentId"), Project: t.places.currentProject(ctx).ID,
+		ExpectedHead: c.textArg("expectedHead"),
+	})
 }
 
 // loadedAnswer is the answer of workflow_checkpoint_load.
@@ -233,90 +207,57 @@ func (a loadedAnswer) textAnswer() (textAnswer, error) {
 	return w, nil
 }
 
-func (t *contextTools) loadTool() *tool {
-	return &tool{
-		name: "workflow_checkpoint_load", title: "Load a checkpoint", effect: effectAdds, paged: true,
-		description: "Load a checkpoint's context or the content of a ref, or a part. For a run it also returns a handle to continue from there, in a fork if the run moved on.",
-		params: []param{
-			{name: "checkpointId", kind: kindString, maxLength: maxID, example: exampleCheckpoint},
-			seriesParam("Its last checkpoint"),
-			{name: "ref", kind: kindString, maxLength: maxID, description: "Ref of an omission"},
-			{name: "keys", kind: kindStrings, description: "Only these variables"},
-			{name: "lines", kind: kindString, maxLength: maxID, example: "120-180"},
-			{name: "find", kind: kindString, maxLength: 1000, description: "Only lines with this text"},
-			{name: "question", kind: kindString},
-			{name: "budgetTokens", kind: kindInteger},
-		},
-		output: members{kindString: "checkpointId sessionId handle", kindObject: "context position degraded next"}.schema(),
-		serve: explained(func(ctx context.Context, c call) (any, error) {
-			r := contexts.LoadRequest{
-				ID: c.textArg("checkpointId"), Session: c.textArg("sessionId"), Ref: c.textArg("ref"), Keys: c.textsArg("keys"),
-				Lines: c.textArg("lines"), Find: c.textArg("find"), Question: c.textArg("question"), Budget: int(c.intArg("budgetTokens")),
-				// Only the first page has a handle, so that the others do not fork the run again.
-				NoRuns: !mayUse(ctx, ToolsetRuns) || c.intArg("page") > 1,
-			}
-			if r.ID == "" && r.Session == "" && r.Ref == "" {
-				bad := c.badCall("checkpointId", "checkpointId, sessionId or ref is required")
-				bad.Next = c.tool.exampleCall() // The example call lists the ids.
-				return nil, bad
-			}
-			if c.isBelow("budgetTokens", 1) {
-				bad := c.badCall("budgetTokens", "budgetTokens must be 1 or more")
-				bad.Next.Arguments["budgetTokens"] = 2000
-				return nil, bad
-			}
-			loaded, err := t.memory.Load(ctx, c.caller, r)
-			if err != nil {
-				return nil, err
-			}
-			out := loadedAnswer{Loaded: loaded}
-			if pos := loaded.Position; pos != nil && pos.Kind == engine.PositionGate {
-				if out.Hint = run.AskUser; pos.Person {
-					out.Hint = approvalFix(ctx, t.live, loaded.RunID)
-				}
-			}
-			return out, nil
-		}),
+func (t *contextTools) loadCheckpoint(ctx context.Context, c call) (any, error) {
+	r := contexts.LoadRequest{
+		ID: c.textArg("checkpointId"), Session: c.textArg("sessionId"), Ref: c.textArg("ref"), Keys: c.textsArg("keys"),
+		Lines: c.textArg("lines"), Find: c.textArg("find"), Question: c.textArg("question"), Budget: int(c.intArg("budgetTokens")),
+		// Only the first page has a handle, so that the others do not fork the run again.
+		NoRuns: !mayUse(ctx, ToolsetRuns) || c.intArg("page") > 1,
 	}
+	if r.ID == "" && r.Session == "" && r.Ref == "" {
+		bad := c.badCall("checkpointId", "checkpointId, sessionId or ref is required")
+		bad.Next = c.tool.exampleCall() // The example call lists the ids.
+		return nil, bad
+	}
+	if c.isBelow("budgetTokens", 1) {
+		bad := c.badCall("budgetTokens", "budgetTokens must be 1 or more")
+		bad.Next.Arguments["budgetTokens"] = 2000
+		return nil, bad
+	}
+	loaded, err := t.memory.Load(ctx, c.caller, r)
+	if err != nil {
+		return nil, err
+	}
+	out := loadedAnswer{Loaded: loaded}
+	if pos := loaded.Position; pos != nil && pos.Kind == engine.PositionGate {
+		if out.Hint = run.AskUser; pos.Person {
+			out.Hint = approvalFix(ctx, t.live, loaded.RunID)
+		}
+	}
+	return out, nil
 }
 
-func (t *contextTools) listTool() *tool {
-	return &tool{
-		name: "workflow_checkpoint_list", title: "List checkpoints",
-		description: "Find checkpoints, newest first. Confirm with the user which one is meant.",
-		params: []param{
-			workflowParam(), seriesParam(""),
-			{name: "query", kind: kindString, maxLength: 1000, description: "Words to find"},
-			{name: "tags", kind: kindStrings},
-			{name: "since", kind: kindString, maxLength: maxID, description: "Earliest time or date", example: "2026-01-31"},
-			{name: "project", kind: kindString, maxLength: maxPath, description: "Path or id; default: all"},
-			{name: "limit", kind: kindInteger, description: "Default 20, at most 200"},
-			{name: "cursor", kind: kindString, maxLength: maxSeriesName},
-		},
-		output: members{kindString: "nextCursor", kindObjects: "checkpoints"}.schema(),
-		serve: explained(func(ctx context.Context, c call) (any, error) {
-			r := checkpoint.ListRequest{
-				Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Query: c.textArg("query"), Tags: c.textsArg("tags"),
-				Limit: int(c.intArg("limit")), Cursor: c.textArg("cursor"), Reduced: c.textArg("sessionId") != "",
-			}
-			var err error
-			if r.Since, err = parseSince(c); err != nil {
-				return nil, err
-			}
-			if c.textArg("project") != "" {
-				p, err := t.places.findProject(ctx, c)
-				if err != nil {
-					return nil, err
-				}
-				r.Project = p.ID
-			}
-			page, err := t.memory.List(ctx, c.caller, r)
-			if err != nil {
-				return nil, err
-			}
-			return newCheckpointList(page), nil
-		}),
+func (t *contextTools) listCheckpoints(ctx context.Context, c call) (any, error) {
+	r := checkpoint.ListRequest{
+		Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Query: c.textArg("query"), Tags: c.textsArg("tags"),
+		Limit: int(c.intArg("limit")), Cursor: c.textArg("cursor"), Reduced: c.textArg("sessionId") != "",
 	}
+	var err error
+	if r.Since, err = parseSince(c); err != nil {
+		return nil, err
+	}
+	if c.textArg("project") != "" {
+		p, err := t.places.findProject(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		r.Project = p.ID
+	}
+	page, err := t.memory.List(ctx, c.caller, r)
+	if err != nil {
+		return nil, err
+	}
+	return newCheckpointList(page), nil
 }
 
 // parseSince reads a time or a date.
@@ -381,17 +322,6 @@ func newCheckpointList(page *contexts.Page) checkpointList {
 	return out
 }
 
-// reduceParams returns the parameters that the tools that reduce a context share, followed
-// by more.
-func reduceParams(more ...param) []param {
-	list := []param{
-		contextParam("Your context"), runHandleParam(), seriesParam("Keeps the omitted items"), workflowParam(),
-		{name: "budgetTokens", kind: kindInteger, example: 2000},
-		{name: "question", kind: kindString, description: "What you need next"},
-	}
-	return append(list, more...)
-}
-
 // reduceRequest reads the arguments of either reducing tool.
 func reduceRequest(ctx context.Context, c call) (contexts.ReduceRequest, error) {
 	r := contexts.ReduceRequest{
@@ -422,58 +352,30 @@ func reduceRequest(ctx context.Context, c call) (contexts.ReduceRequest, error) 
 	return r, nil
 }
 
-func (t *contextTools) compressTool() *tool {
-	return &tool{
-		name: "workflow_context_compress", title: "Compress a context", effect: effectAddsOnce, paged: true,
-		description: "Reduce a context (or that of a run) by omitting what is least relevant to the question. Critical items stay whole; workflow_checkpoint_load returns omitted ones.",
-		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Reduction factor, instead of budgetTokens; default: 2", example: 4}),
-		output:      members{kindInteger: "tokensBefore tokensAfter", kindObject: "context", kindList: "omitted"}.schema(),
-		serve: explained(func(ctx context.Context, c call) (any, error) {
-			r, err := reduceRequest(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			return t.memory.Compress(ctx, c.caller, r)
-		}),
+func (t *contextTools) compressContext(ctx context.Context, c call) (any, error) {
+	r, err := reduceRequest(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	return t.memory.Compress(ctx, c.caller, r)
 }
 
-func (t *contextTools) prioritizeTool() *tool {
-	return &tool{
-		name: "workflow_context_prioritize", title: "Prioritize a context", effect: effectAddsOnce, paged: true,
-		description: "Keep the most important items of a context, whole, within a token budget; drop ephemeral ones. Returns layers and reasons.",
-		params:      reduceParams(),
-		output:      members{kindObject: "context", kindList: "items"}.schema(),
-		serve: explained(func(ctx context.Context, c call) (any, error) {
-			r, err := reduceRequest(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			return t.memory.Prioritize(ctx, c.caller, r)
-		}),
+func (t *contextTools) prioritizeContext(ctx context.Context, c call) (any, error) {
+	r, err := reduceRequest(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	return t.memory.Prioritize(ctx, c.caller, r)
 }
 
-func (t *contextTools) markTool() *tool {
-	return &tool{
-		name: "workflow_mark_critical", title: "Mark variables as critical", effect: effectAddsOnce,
-		description: "Mark variables of a run or session that a reduction must never shorten or omit.",
-		params: []param{
-			runHandleParam(), seriesParam(""),
-			{name: "keys", kind: kindStrings, required: true, example: []any{"goal"}},
-			{name: "tags", kind: kindStrings},
-		},
-		output: members{kindList: "marked"}.schema(),
-		serve: explained(func(ctx context.Context, c call) (any, error) {
-			if c.textArg("handle") == "" && c.textArg("sessionId") == "" {
-				bad := c.badCall("handle", "handle or sessionId is required")
-				delete(bad.Next.Arguments, "handle")
-				bad.Next.Arguments["sessionId"] = exampleSession
-				return nil, bad
-			}
-			return t.memory.Mark(ctx, c.caller, contexts.MarkRequest{
-				Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Keys: c.textsArg("keys"), Tags: c.textsArg("tags"),
-			})
-		}),
+func (t *contextTools) markCritical(ctx context.Context, c call) (any, error) {
+	if c.textArg("handle") == "" && c.textArg("sessionId") == "" {
+		bad := c.badCall("handle", "handle or sessionId is required")
+		delete(bad.Next.Arguments, "handle")
+		bad.Next.Arguments["sessionId"] = findParam(c.tool.Params, "sessionId").Example
+		return nil, bad
 	}
+	return t.memory.Mark(ctx, c.caller, contexts.MarkRequest{
+		Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Keys: c.textsArg("keys"), Tags: c.textsArg("tags"),
+	})
 }

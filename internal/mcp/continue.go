@@ -13,59 +13,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func (r *runTools) continueTool() *tool {
-	return &tool{
-		name: "workflow_continue", title: "Continue a workflow run", effect: effectAddsOnce,
-		description: "Continue a workflow run. Submit what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
-			"Output that fails the criteria is refused with the issues: fix it and call again with the same handle. " +
-			"Continue with the answer's handle until status is completed.",
-		params: []param{
-			handleParam(true),
-			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position that you answer; the call is refused if the run is at another position"},
-			{
-				name: "output", kind: kindString, maxLength: 1 << 20, description: engine.DescribeOutputArgument, form: true,
-			},
-			{name: "notes", kind: kindString, description: engine.DescribeNotesArgument, form: true},
-			{name: "context", kind: kindObject, description: engine.DescribeContextArgument, form: true},
-			{
-				name: "answer", kind: kindObject, description: "The user's answer to a gate, not yours", form: true,
-				members: []param{
-					{name: "optionId", kind: kindString, maxLength: maxID},
-					{name: "decline", kind: kindBool},
-					{name: "note", kind: kindString},
-				},
-			},
-			{
-				name: "skip", kind: kindObject, description: "To skip a step that is not required", form: true,
-				members: []param{{name: "reason", kind: kindString, required: true}},
-			},
-		},
-		output: answerSchema(),
-		legal:  r.legalCall,
-		serve: func(ctx context.Context, c call) (any, error) {
-			if c.req.Params.RequestState != "" || len(c.req.Params.InputResponses) > 0 {
-				return r.acceptFormAnswer(ctx, c.req, c.caller, c.textArg("handle"))
-			}
-			request, err := continueRequest(c)
-			if err != nil {
-				return nil, err
-			}
-			if q, err := r.askAtGate(ctx, c.req, c.caller, request); err != nil {
-				return nil, err
-			} else if q != nil {
-				return q, nil
-			}
-			request.Progress = progressOf(ctx, c.req)
-			a, err := r.runs.Continue(ctx, c.caller, request)
-			if err != nil {
-				if refusal, ok := run.AsRefusal(err); ok {
-					r.open.noteUse(ctx, c.req, c.caller, refusal.RunID)
-				}
-				return nil, r.addGateOptions(ctx, c.req, c.caller, request.Handle, withGiven(err, c.arguments))
-			}
-			return r.newAnswer(ctx, c.req, a, c.arguments), nil
-		},
+func (r *runTools) continueRun(ctx context.Context, c call) (any, error) {
+	if c.req.Params.RequestState != "" || len(c.req.Params.InputResponses) > 0 {
+		return r.acceptFormAnswer(ctx, c.req, c.caller, c.textArg("handle"))
 	}
+	request, err := continueRequest(c)
+	if err != nil {
+		return nil, err
+	}
+	if q, err := r.askAtGate(ctx, c.req, c.caller, request); err != nil {
+		return nil, err
+	} else if q != nil {
+		return q, nil
+	}
+	request.Progress = progressOf(ctx, c.req)
+	a, err := r.runs.Continue(ctx, c.caller, request)
+	if err != nil {
+		if refusal, ok := run.AsRefusal(err); ok {
+			r.open.noteUse(ctx, c.req, c.caller, refusal.RunID)
+		}
+		return nil, r.addGateOptions(ctx, c.req, c.caller, request.Handle, withGiven(err, c.arguments))
+	}
+	return r.newAnswer(ctx, c.req, a, c.arguments), nil
 }
 
 // legalCall checks the call that a refusal suggests. If that call has no input, or an

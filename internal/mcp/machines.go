@@ -54,85 +54,55 @@ type machineTools struct {
 	open *OpenRuns
 }
 
-func (m *machineTools) listTools() []*tool {
-	return []*tool{m.listTool(), m.startTool(), m.statusTool(), m.inputTool(), m.cancelTool()}
+func (m *machineTools) newTools() map[string]*tool {
+	return newTools(ToolsetMachines, handlers{
+		"machine_list": m.listMachines, "machine_start": m.startMachine, "machine_status": m.serveOwnRun(m.getStatus),
+		"machine_input": m.serveOwnRun(m.answerRun), "machine_cancel": m.serveOwnRun(m.cancelRun),
+	})
 }
-
-const exampleMachineRun = "m_0123456789abcdefghjkmnp"
 
 // maxWaitSeconds is the longest time that a call waits for a run.
 const maxWaitSeconds = 50
 
-func machineRunParam() param {
-	return param{
-		name: "runId", kind: kindString, required: true, maxLength: maxID, example: exampleMachineRun,
-		description: "The runId that machine_start returned",
+func (m *machineTools) listMachines(ctx context.Context, _ call) (any, error) {
+	list, err := m.machines.Served(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return map[string]any{"machines": append([]MachineInfo{}, list...)}, nil
 }
 
-func machineSchema() map[string]any {
-	return members{kindString: "runId machine status state", kindObject: "asks pause usage next"}.schema()
-}
-
-func (m *machineTools) listTool() *tool {
-	return &tool{
-		name: "machine_list", title: "List agent machines",
-		description: "List the agent machines. In a machine, several agents work on a task, and a script chooses the next state.",
-		output:      members{kindObjects: "machines"}.schema(),
-		handle: func(ctx context.Context, _ arguments) (any, error) {
-			list, err := m.machines.Served(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return map[string]any{"machines": append([]MachineInfo{}, list...)}, nil
-		},
+func (m *machineTools) startMachine(ctx context.Context, c call) (any, error) {
+	inputs := map[string]json.RawMessage{}
+	for name, value := range c.objectArg("inputs") {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, c.badCall("inputs", "inputs."+name+" cannot be encoded as JSON")
+		}
+		inputs[name] = text
 	}
-}
-
-func (m *machineTools) startTool() *tool {
-	return &tool{
-		name: "machine_start", title: "Start a machine run", effect: effectAdds,
-		description: "Start a run of an agent machine. It runs in the background; machine_status reports its progress.",
-		params: []param{
-			{name: "machine", kind: kindString, required: true, maxLength: maxID, example: "code-and-review", description: "Name from machine_list"},
-			{name: "inputs", kind: kindObject, description: "Inputs of the machine, by name"},
-			{name: "goal", kind: kindString, description: "The purpose of the run, in a sentence"},
-			waitParam(), requestParam(),
-		},
-		output: machineSchema(),
-		serve: func(ctx context.Context, c call) (any, error) {
-			inputs := map[string]json.RawMessage{}
-			for name, value := range c.objectArg("inputs") {
-				text, err := json.Marshal(value)
-				if err != nil {
-					return nil, c.badCall("inputs", "inputs."+name+" cannot be encoded as JSON")
-				}
-				inputs[name] = text
-			}
-			allow, err := encodeAllow(ctx)
-			if err != nil {
-				return nil, err
-			}
-			guided, err := m.open.openIDs(ctx, c.req)
-			if err != nil {
-				return nil, err
-			}
-			s, err := m.machines.Start(ctx, c.caller, driver.StartRequest{
-				Machine: c.textArg("machine"), Inputs: inputs, Goal: c.textArg("goal"), RequestID: c.textArg("requestId"), Allow: allow, Guided: guided,
-			})
-			if err != nil {
-				return s, err
-			}
-			// An earlier request with the same id may belong to another client.
-			if err := m.checkOwnRun(ctx, c.caller, s.RunID); err != nil {
-				return nil, err
-			}
-			if c.intArg("wait") <= 0 {
-				return s, nil
-			}
-			return m.waitForRun(ctx, c, s.RunID)
-		},
+	allow, err := encodeAllow(ctx)
+	if err != nil {
+		return nil, err
 	}
+	guided, err := m.open.openIDs(ctx, c.req)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.machines.Start(ctx, c.caller, driver.StartRequest{
+		Machine: c.textArg("machine"), Inputs: inputs, Goal: c.textArg("goal"), RequestID: c.textArg("requestId"), Allow: allow, Guided: guided,
+	})
+	if err != nil {
+		return s, err
+	}
+	// An earlier request with the same id may belong to another client.
+	if err := m.checkOwnRun(ctx, c.caller, s.RunID); err != nil {
+		return nil, err
+	}
+	if c.intArg("wait") <= 0 {
+		return s, nil
+	}
+	return m.waitForRun(ctx, c, s.RunID)
 }
 
 // encodeAllow returns the permissions of this client, for the agents of a run that the
@@ -177,38 +147,16 @@ func (m *machineTools) serveOwnRun(do func(context.Context, call) (*driver.Statu
 	}
 }
 
-func (m *machineTools) statusTool() *tool {
-	return &tool{
-		name: "machine_status", title: "Get a machine run", effect: effectAddsOnce, paged: true,
-		description: "Get the status of a machine run, and resume the run if it was interrupted. With wait and a progress token, it sends progress while it waits.",
-		params:      []param{machineRunParam(), waitParam()},
-		output:      machineSchema(),
-		serve: m.serveOwnRun(func(ctx context.Context, c call) (*driver.Status, error) {
-			return m.waitForRun(ctx, c, c.textArg("runId"))
-		}),
-	}
+func (m *machineTools) getStatus(ctx context.Context, c call) (*driver.Status, error) {
+	return m.waitForRun(ctx, c, c.textArg("runId"))
 }
 
-func (m *machineTools) inputTool() *tool {
-	return &tool{
-		name: "machine_input", title: "Answer a machine run", effect: effectAdds,
-		description: "Provide the value that a run asks for. It must come from the user, not from you. If the run asks for the outcome of a tool call, pass outcome instead.",
-		params: []param{
-			machineRunParam(),
-			{name: "value", kind: kindString, acceptsJSON: true, description: "The value, as JSON if it is not text"},
-			{name: "outcome", kind: kindString, enum: []string{"retry", "done", "failed"}, description: "Outcome of the tool call"},
-			{name: "result", kind: kindString, description: "With outcome: the tool's result"},
-			waitParam(),
-		},
-		output: machineSchema(),
-		serve: m.serveOwnRun(func(ctx context.Context, c call) (*driver.Status, error) {
-			s, err := m.giveInput(ctx, c)
-			if err != nil || c.intArg("wait") <= 0 {
-				return s, err
-			}
-			return m.waitForRun(ctx, c, c.textArg("runId"))
-		}),
+func (m *machineTools) answerRun(ctx context.Context, c call) (*driver.Status, error) {
+	s, err := m.giveInput(ctx, c)
+	if err != nil || c.intArg("wait") <= 0 {
+		return s, err
 	}
+	return m.waitForRun(ctx, c, c.textArg("runId"))
 }
 
 // giveInput sends the value or the decision of a call to a run.
@@ -232,21 +180,8 @@ func (m *machineTools) giveInput(ctx context.Context, c call) (*driver.Status, e
 	return m.machines.Input(ctx, c.caller, id, driver.InputAnswer{Value: value, Guided: guided})
 }
 
-func (m *machineTools) cancelTool() *tool {
-	return &tool{
-		name: "machine_cancel", title: "Cancel a machine run", effect: effectReplaces,
-		description: "End a machine run permanently.",
-		params:      []param{machineRunParam(), {name: "reason", kind: kindString, description: "Why"}},
-		output:      machineSchema(),
-		serve: m.serveOwnRun(func(ctx context.Context, c call) (*driver.Status, error) {
-			return m.machines.Cancel(ctx, c.caller, c.textArg("runId"), c.textArg("reason"))
-		}),
-	}
-}
-
-// waitParam returns the parameter for the time that a call waits for a run.
-func waitParam() param {
-	return param{name: "wait", kind: kindInteger, description: "Seconds to wait for the run to pause or end, at most 50", example: 30}
+func (m *machineTools) cancelRun(ctx context.Context, c call) (*driver.Status, error) {
+	return m.machines.Cancel(ctx, c.caller, c.textArg("runId"), c.textArg("reason"))
 }
 
 // waitForRun returns the status of a run when it pauses or ends, or when the time has

@@ -32,34 +32,24 @@ func newPhaseTools(s *Server, opts Options) *phaseTools {
 	return &phaseTools{catalog: opts.Catalog, runs: s.runs, version: opts.Version, now: opts.Now, started: opts.Now()}
 }
 
-func (p *phaseTools) listTools() []*tool {
-	return []*tool{
-		p.listWorkflows(), p.getWorkflow(), p.getPhase(), p.getCheckpoint(), p.validateTransition(),
-		p.getActivities(), p.getActivity(), p.matchActivity(), p.getRules(),
-		p.getSkills(), p.listSkills(), p.getSkill(),
-		p.listTexts(library.KindGuide), p.getText(library.KindGuide),
-		p.listTexts(library.KindTemplate), p.getText(library.KindTemplate),
-		p.listResources(), p.healthCheck(),
+func (p *phaseTools) newTools() map[string]*tool {
+	ofKind := func(kind phases.EntryKind, serve func(phases.EntryKind, call) (any, error)) func(context.Context, call) (any, error) {
+		return func(_ context.Context, c call) (any, error) { return serve(kind, c) }
 	}
-}
-
-const (
-	exampleWorkflow = "incident-response"
-	examplePhase    = "1"
-)
-
-// workflowIDParam returns the parameter with the id of a phase workflow.
-func workflowIDParam() param {
-	return param{
-		name: "workflow_id", kind: kindString, required: true, maxLength: maxID, example: exampleWorkflow,
-		description: "Workflow id from list_workflows",
+	tools := newTools(ToolsetPhases, handlers{
+		"list_workflows": p.listWorkflows, "get_workflow": p.getWorkflow, "get_phase": p.getPhase, "get_checkpoint": p.getCheckpoint,
+		"validate_transition": p.validateTransition, "get_activities": p.getActivities, "get_activity": p.getActivity,
+		"match_activity": p.matchActivity, "get_rules": p.getRules, "get_skills": p.getSkills, "list_skills": p.listSkills, "get_skill": p.getSkill,
+		"list_guides": ofKind(library.KindGuide, p.listTexts), "get_guide": ofKind(library.KindGuide, p.getText),
+		"list_templates": ofKind(library.KindTemplate, p.listTexts), "get_template": ofKind(library.KindTemplate, p.getText),
+		"list_resources": p.listResources, "health_check": p.checkHealth,
+	})
+	if begin, check := tools["get_workflow"], tools["validate_transition"]; p.runs == nil {
+		begin.Description = strings.Replace(begin.Description, "start a run: workflow_start", "start with its first phase: get_phase", 1)
+		check.Description = strings.Replace(check.Description, "variables, a state document or a run's handle", "variables or a state document", 1)
+		check.Params = slices.DeleteFunc(check.Params, func(p param) bool { return p.Name == "handle" })
 	}
-}
-
-// phaseParam returns a parameter with the id or the number of a phase or of a part of a
-// phase.
-func phaseParam(name, description string) param {
-	return param{name: name, kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: examplePhase, description: description}
+	return tools
 }
 
 // workflowInfo is a workflow in the answer of list_workflows.
@@ -70,17 +60,10 @@ type workflowInfo struct {
 	Description string `json:"description,omitempty"`
 }
 
-func (p *phaseTools) listWorkflows() *tool {
-	return &tool{
-		name: "list_workflows", title: "List phase workflows",
-		description: "List the phase workflows with their ids. For a goal in the user's words use match_activity.",
-		output:      members{kindObjects: "items"}.schema(),
-		handle: func(context.Context, arguments) (any, error) {
-			snap := p.catalog.Snapshot()
-			items := lists.Map(phaseWorkflows(snap), func(e *catalog.Entry) workflowInfo { return workflowInfo{e.ID, e.Name, e.Version, e.Description} })
-			return itemList(items, describeUnloaded(snap))
-		},
-	}
+func (p *phaseTools) listWorkflows(context.Context, call) (any, error) {
+	snap := p.catalog.Snapshot()
+	items := lists.Map(phaseWorkflows(snap), func(e *catalog.Entry) workflowInfo { return workflowInfo{e.ID, e.Name, e.Version, e.Description} })
+	return itemList(items, describeUnloaded(snap))
 }
 
 // describeUnloaded returns the first errors of the catalog's files, or "" if none exists.
@@ -106,68 +89,37 @@ func phaseWorkflows(snap *catalog.Snapshot) []*catalog.Entry {
 	return snap.List(catalog.Filter{Dialect: guideway.DialectPhases})
 }
 
-func (p *phaseTools) getWorkflow() *tool {
-	begin := "start with its first phase: get_phase."
-	if p.runs != nil {
-		begin = "start a run: workflow_start."
+func (p *phaseTools) getWorkflow(_ context.Context, c call) (any, error) {
+	w, err := p.findWorkflow(c)
+	if err != nil {
+		return nil, err
 	}
-	return &tool{
-		name: "get_workflow", title: "Get a phase workflow",
-		description: "Get the whole definition of a phase workflow. To follow one, " + begin,
-		params:      []param{workflowIDParam()},
-		output:      members{kindString: "id version title description initialPhase", kindStrings: "rules", kindObjects: "variables phases"}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			w, err := p.findWorkflow("get_workflow", in)
-			if err != nil {
-				return nil, err
-			}
-			return wholeDocument(w.Canonical, withDefaults)
-		},
-	}
+	return wholeDocument(w.Canonical, withDefaults)
 }
 
-func (p *phaseTools) getPhase() *tool {
-	return &tool{
-		name: "get_phase", title: "Get a phase",
-		description: "Get one phase of a workflow: steps, checkpoints, decisions, loops and transitions.",
-		params:      []param{workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number")},
-		output:      members{kindString: "id name description", kindBool: "required", kindObjects: "steps checkpoints decisions loops transitions"}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			phase, err := p.findPhaseOf("get_phase", in)
-			if err != nil {
-				return nil, err
-			}
-			return wholeDocument(phase.Source, phaseDefaults)
-		},
+func (p *phaseTools) getPhase(_ context.Context, c call) (any, error) {
+	phase, err := p.findPhaseOf(c)
+	if err != nil {
+		return nil, err
 	}
+	return wholeDocument(phase.Source, phaseDefaults)
 }
 
-func (p *phaseTools) getCheckpoint() *tool {
-	return &tool{
-		name: "get_checkpoint", title: "Get a checkpoint",
-		description: "Get one checkpoint of a phase: the question to the user, the options and their effects.",
-		params: []param{
-			workflowIDParam(), phaseParam("phase_id", "Phase id or 1-based number"),
-			phaseParam("checkpoint_id", "Checkpoint id or 1-based number in the phase"),
-		},
-		output: members{kindString: "id name message", kindBool: "required blocking", kindObjects: "options"}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			phase, err := p.findPhaseOf("get_checkpoint", in)
-			if err != nil {
-				return nil, err
-			}
-			checkpoint, err := findCheckpoint(in, phase)
-			if err != nil {
-				return nil, err
-			}
-			return wholeDocument(checkpoint.Source, checkpointDefaults)
-		},
+func (p *phaseTools) getCheckpoint(_ context.Context, c call) (any, error) {
+	phase, err := p.findPhaseOf(c)
+	if err != nil {
+		return nil, err
 	}
+	checkpoint, err := findCheckpoint(c, phase)
+	if err != nil {
+		return nil, err
+	}
+	return wholeDocument(checkpoint.Source, checkpointDefaults)
 }
 
 // findWorkflow finds the phase workflow of a call.
-func (p *phaseTools) findWorkflow(toolName string, in arguments) (*phases.Workflow, error) {
-	snap, id := p.catalog.Snapshot(), in.textArg("workflow_id")
+func (p *phaseTools) findWorkflow(c call) (*phases.Workflow, error) {
+	snap, id := p.catalog.Snapshot(), c.textArg("workflow_id")
 	e, err := snap.Get(id)
 	if err == nil && e.Definition.Phases != nil {
 		return e.Definition.Phases, nil
@@ -185,7 +137,7 @@ func (p *phaseTools) findWorkflow(toolName string, in arguments) (*phases.Workfl
 		bad.Code, bad.Fix = guideway.CodeInvalidDefinition, guideway.ErrorFix(err)
 		bad.Message = fmt.Sprintf("Workflow validation failed for %s: %s", id, err.Error())
 	}
-	bad.suggestRetry(toolName, in)
+	bad.suggestRetry(c)
 	return nil, bad
 }
 
@@ -211,38 +163,38 @@ func notFound(what, field, id string, allowed []string) *callError {
 
 // suggestRetry sets the next call to the caller's call with the closest known value, or
 // else the first one. If no value is known, it suggests list_resources.
-func (e *callError) suggestRetry(toolName string, in arguments) {
+func (e *callError) suggestRetry(c call) {
 	allowed, _ := e.Allowed.([]string)
 	if len(allowed) == 0 {
 		e.Next = &run.Call{Tool: "list_resources", Arguments: map[string]any{}}
 		return
 	}
-	args := maps.Clone(map[string]any(in))
+	args := maps.Clone(map[string]any(c.arguments))
 	args[e.Field] = allowed[0]
 	if given, ok := e.Given.(string); ok {
 		if meant := spelling.Closest(given, allowed); meant != "" {
 			args[e.Field] = meant
 		}
 	}
-	e.Next = &run.Call{Tool: toolName, Arguments: args}
+	e.Next = &run.Call{Tool: c.tool.Name, Arguments: args}
 }
 
 // findPhaseOf finds the workflow that a call names, and its phase.
-func (p *phaseTools) findPhaseOf(toolName string, in arguments) (*phases.Phase, error) {
-	w, err := p.findWorkflow(toolName, in)
+func (p *phaseTools) findPhaseOf(c call) (*phases.Phase, error) {
+	w, err := p.findWorkflow(c)
 	if err != nil {
 		return nil, err
 	}
-	return p.findPhase(toolName, in, w, "phase_id")
+	return p.findPhase(c, w, "phase_id")
 }
 
 // findPhase finds a phase by its id or its 1-based number.
-func (p *phaseTools) findPhase(toolName string, in arguments, w *phases.Workflow, field string) (*phases.Phase, error) {
-	if i := indexByID(phaseIDs(w), in.textArg(field)); i >= 0 {
+func (p *phaseTools) findPhase(c call, w *phases.Workflow, field string) (*phases.Phase, error) {
+	if i := indexByID(phaseIDs(w), c.textArg(field)); i >= 0 {
 		return &w.Phases[i], nil
 	}
-	bad := notFound("Phase", field, in.textArg(field), phaseIDs(w))
-	bad.suggestRetry(toolName, in)
+	bad := notFound("Phase", field, c.textArg(field), phaseIDs(w))
+	bad.suggestRetry(c)
 	return nil, bad
 }
 
@@ -263,8 +215,8 @@ func phaseIDs(w *phases.Workflow) []string {
 }
 
 // findCheckpoint finds a checkpoint of a phase by its id or its 1-based number.
-func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, error) {
-	id := in.textArg("checkpoint_id")
+func findCheckpoint(c call, phase *phases.Phase) (*phases.Checkpoint, error) {
+	id := c.textArg("checkpoint_id")
 	ids := lists.Map(phase.Checkpoints, func(c phases.Checkpoint) string { return c.ID })
 	if i := indexByID(ids, id); i >= 0 {
 		return &phase.Checkpoints[i], nil
@@ -272,10 +224,10 @@ func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, erro
 	bad := notFound("Checkpoint", "checkpoint_id", id, ids)
 	if len(ids) == 0 {
 		bad.Fix = fmt.Sprintf("choose a phase with checkpoints: the phase %q has none", phase.ID)
-		bad.Next = &run.Call{Tool: "get_phase", Arguments: map[string]any{"workflow_id": in.textArg("workflow_id"), "phase_id": phase.ID}}
+		bad.Next = &run.Call{Tool: "get_phase", Arguments: map[string]any{"workflow_id": c.textArg("workflow_id"), "phase_id": phase.ID}}
 		return nil, bad
 	}
-	bad.suggestRetry("get_checkpoint", in)
+	bad.suggestRetry(c)
 	return nil, bad
 }
 
@@ -292,31 +244,24 @@ type healthAnswer struct {
 	Sources  []string `json:"failed_sources,omitempty"`
 }
 
-func (p *phaseTools) healthCheck() *tool {
-	return &tool{
-		name: "health_check", title: "Check the server",
-		description: "Check that the server works, and that all files loaded.",
-		output:      members{kindString: "status server version", kindInteger: "workflows_available uptime_seconds problems"}.schema(),
-		handle: func(context.Context, arguments) (any, error) {
-			snap := p.catalog.Snapshot()
-			h := healthAnswer{
-				Status: "healthy", Server: "guideway", Version: p.version,
-				Workflows: len(phaseWorkflows(snap)), Uptime: int64(p.now().Sub(p.started).Seconds()),
-			}
-			for _, d := range snap.Diagnostics() {
-				if isError(d) {
-					h.Problems++
-				}
-			}
-			for _, source := range snap.Sources() {
-				if source.State == catalog.SourceFailed || source.State == catalog.SourceMissing && !source.Optional {
-					h.Sources = append(h.Sources, source.Name)
-				}
-			}
-			if h.Problems > 0 || len(h.Sources) > 0 {
-				h.Status = "degraded"
-			}
-			return textAnswer{structure: h, note: describeUnloaded(snap)}, nil
-		},
+func (p *phaseTools) checkHealth(context.Context, call) (any, error) {
+	snap := p.catalog.Snapshot()
+	h := healthAnswer{
+		Status: "healthy", Server: "guideway", Version: p.version,
+		Workflows: len(phaseWorkflows(snap)), Uptime: int64(p.now().Sub(p.started).Seconds()),
 	}
+	for _, d := range snap.Diagnostics() {
+		if isError(d) {
+			h.Problems++
+		}
+	}
+	for _, source := range snap.Sources() {
+		if source.State == catalog.SourceFailed || source.State == catalog.SourceMissing && !source.Optional {
+			h.Sources = append(h.Sources, source.Name)
+		}
+	}
+	if h.Problems > 0 || len(h.Sources) > 0 {
+		h.Status = "degraded"
+	}
+	return textAnswer{structure: h, note: describeUnloaded(snap)}, nil
 }

@@ -195,12 +195,12 @@ func setDefault(members map[string]any, name string, value any) {
 }
 
 // checkOwner checks that a call names a workflow, or a folder with texts.
-func (p *phaseTools) checkOwner(toolName string, in arguments) error {
-	id := in.textArg("workflow_id")
+func (p *phaseTools) checkOwner(c call) error {
+	id := c.textArg("workflow_id")
 	if id == library.Meta || slices.Contains(p.currentLibrary().Owners(), id) {
 		return nil
 	}
-	_, err := p.findWorkflow(toolName, in)
+	_, err := p.findWorkflow(c)
 	return err
 }
 
@@ -212,77 +212,49 @@ type textInfo struct {
 	Format string `json:"format,omitempty"`
 }
 
-func (p *phaseTools) listTexts(kind phases.EntryKind) *tool {
-	name, what := "list_guides", "Guides explain how to do a phase or a step."
-	if kind == library.KindTemplate {
-		name, what = "list_templates", "Templates are documents to fill in."
+func (p *phaseTools) listTexts(kind phases.EntryKind, c call) (any, error) {
+	if err := p.checkOwner(c); err != nil {
+		return nil, err
 	}
-	return &tool{
-		name: name, title: fmt.Sprintf("List %ss", kind),
-		description: fmt.Sprintf("List the %ss of a workflow. %s", kind, what),
-		params:      []param{workflowIDParam()},
-		output:      members{kindObjects: "items"}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			if err := p.checkOwner(name, in); err != nil {
-				return nil, err
-			}
-			var items []textInfo
-			for _, e := range p.currentLibrary().Texts(kind, in.textArg("workflow_id")) {
-				line := textInfo{Index: e.Digits, Name: e.Name, Title: e.Title}
-				if kind == library.KindGuide {
-					line.Format = e.Format
-				}
-				items = append(items, line)
-			}
-			return itemList(items, "")
-		},
+	var items []textInfo
+	for _, e := range p.currentLibrary().Texts(kind, c.textArg("workflow_id")) {
+		line := textInfo{Index: e.Digits, Name: e.Name, Title: e.Title}
+		if kind == library.KindGuide {
+			line.Format = e.Format
+		}
+		items = append(items, line)
 	}
+	return itemList(items, "")
 }
 
-func (p *phaseTools) getText(kind phases.EntryKind) *tool {
-	name := "get_" + string(kind)
-	return &tool{
-		name: name, title: fmt.Sprintf("Get a %s", kind),
-		description: fmt.Sprintf("Get a %s of a workflow unchanged, or one section of it.", kind),
-		params: []param{
-			workflowIDParam(),
-			{
-				name: "index", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "01",
-				description: fmt.Sprintf("Index or name from list_%ss", kind),
-			},
-			{name: "section", kind: kindString, maxLength: 256, description: "Heading of a section"},
-		},
-		output: members{kindString: "content format"}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			if err := p.checkOwner(name, in); err != nil {
-				return nil, err
-			}
-			lib, workflow, index := p.currentLibrary(), in.textArg("workflow_id"), in.textArg("index")
-			e := lib.Text(kind, workflow, index)
-			if e == nil {
-				return nil, p.explainMissingText(lib, kind, in)
-			}
-			section := in.textArg("section")
-			if section == "" {
-				return rawText(e.Text, e.Format), nil
-			}
-			part, ok := library.Section(e.Text, section)
-			if ok {
-				return rawText(part, e.Format), nil
-			}
-			bad := notFound("Section", "section", section, library.Headings(e.Text))
-			bad.suggestRetry(name, in)
-			return nil, bad
-		},
+func (p *phaseTools) getText(kind phases.EntryKind, c call) (any, error) {
+	if err := p.checkOwner(c); err != nil {
+		return nil, err
 	}
+	lib, workflow, index := p.currentLibrary(), c.textArg("workflow_id"), c.textArg("index")
+	e := lib.Text(kind, workflow, index)
+	if e == nil {
+		return nil, p.explainMissingText(lib, kind, c)
+	}
+	section := c.textArg("section")
+	if section == "" {
+		return rawText(e.Text, e.Format), nil
+	}
+	part, ok := library.Section(e.Text, section)
+	if ok {
+		return rawText(part, e.Format), nil
+	}
+	bad := notFound("Section", "section", section, library.Headings(e.Text))
+	bad.suggestRetry(c)
+	return nil, bad
 }
 
 // explainMissingText returns the error about an unknown guide or template, in the wording
 // of the original server.
-func (p *phaseTools) explainMissingText(lib *library.Library, kind phases.EntryKind, in arguments) *callError {
-	workflow, index := in.textArg("workflow_id"), in.textArg("index")
+func (p *phaseTools) explainMissingText(lib *library.Library, kind phases.EntryKind, c call) *callError {
+	workflow, index := c.textArg("workflow_id"), c.textArg("index")
 	allowed := lists.Map(lib.Texts(kind, workflow), func(e *library.Entry) string { return e.Digits })
-	bad := p.explainMissing(lib, kind, "get_"+string(kind), "index", workflow, index, allowed, in)
+	bad := p.explainMissing(lib, kind, c, "index", workflow, index, allowed)
 	if bad.Code != guideway.CodeNotFound {
 		return bad
 	}
@@ -303,39 +275,32 @@ type textCounts struct {
 	Tool  string `json:"tool"`
 }
 
-func (p *phaseTools) listResources() *tool {
-	return &tool{
-		name: "list_resources", title: "List all resources",
-		description: "List activities, skills, guides and templates by workflow, with the tools that return them.",
-		output:      members{kindObject: "activities universal_skills", kindObjects: "workflows"}.schema(),
-		handle: func(context.Context, arguments) (any, error) {
-			snap := p.catalog.Snapshot()
-			lib := snap.Library()
-			out := map[string]any{
-				"activities":       map[string]any{"tool": "get_activities", "description": "User goals and how to start"},
-				"universal_skills": map[string]any{"items": entryIDs(lib.Skills("")), "tool": "get_skill", "description": "Skills for all workflows"},
-			}
-			workflows := []map[string]any{}
-			for _, e := range phaseWorkflows(snap) {
-				workflows = append(workflows, map[string]any{"id": e.ID, "title": e.Name, "tool": "get_workflow"})
-			}
-			out["workflows"] = workflows
-			for _, owner := range lib.Owners() {
-				shelf := map[string]textCounts{}
-				add := func(name, tool string, n int) {
-					if n > 0 {
-						shelf[name] = textCounts{n, tool}
-					}
-				}
-				add("guides", "list_guides", len(lib.Texts(library.KindGuide, owner)))
-				add("templates", "list_templates", len(lib.Texts(library.KindTemplate, owner)))
-				add("skills", "list_skills", len(lib.Skills(owner)))
-				if _, taken := out[owner]; taken {
-					owner = "workflow " + owner // A workflow may have the name of another member.
-				}
-				out[owner] = shelf
-			}
-			return textAnswer{structure: out}, nil
-		},
+func (p *phaseTools) listResources(context.Context, call) (any, error) {
+	snap := p.catalog.Snapshot()
+	lib := snap.Library()
+	out := map[string]any{
+		"activities":       map[string]any{"tool": "get_activities", "description": "User goals and how to start"},
+		"universal_skills": map[string]any{"items": entryIDs(lib.Skills("")), "tool": "get_skill", "description": "Skills for all workflows"},
 	}
+	workflows := []map[string]any{}
+	for _, e := range phaseWorkflows(snap) {
+		workflows = append(workflows, map[string]any{"id": e.ID, "title": e.Name, "tool": "get_workflow"})
+	}
+	out["workflows"] = workflows
+	for _, owner := range lib.Owners() {
+		shelf := map[string]textCounts{}
+		add := func(name, tool string, n int) {
+			if n > 0 {
+				shelf[name] = textCounts{n, tool}
+			}
+		}
+		add("guides", "list_guides", len(lib.Texts(library.KindGuide, owner)))
+		add("templates", "list_templates", len(lib.Texts(library.KindTemplate, owner)))
+		add("skills", "list_skills", len(lib.Skills(owner)))
+		if _, taken := out[owner]; taken {
+			owner = "workflow " + owner // A workflow may have the name of another member.
+		}
+		out[owner] = shelf
+	}
+	return textAnswer{structure: out}, nil
 }

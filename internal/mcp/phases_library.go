@@ -44,38 +44,31 @@ type mandatoryGuide struct {
 	Format     string `json:"format,omitempty"`
 }
 
-func (p *phaseTools) getActivities() *tool {
-	return &tool{
-		name: "get_activities", title: "Get the activities",
-		description: "Get all activities with their phrases. To find the activity for a goal, use match_activity.",
-		output:      members{kindString: "description usage", kindObject: "next_action quick_match", kindObjects: "activities"}.schema(),
-		handle: func(context.Context, arguments) (any, error) {
-			out := struct {
-				Description string            `json:"description"`
-				Usage       string            `json:"usage"`
-				NextAction  nextAction        `json:"next_action"`
-				Activities  []activityInfo    `json:"activities"`
-				QuickMatch  map[string]string `json:"quick_match"`
-			}{
-				Description: "User goals, with the first skill of each.",
-				Usage:       "Match the goal with match_activity, or by quick_match, then by the problems of the activities; if several fit, ask the user. Then make the call in next_action.",
-				NextAction:  nextAction{"get_rules", map[string]any{}},
-				Activities:  []activityInfo{}, QuickMatch: map[string]string{},
-			}
-			lib := p.currentLibrary()
-			for _, e := range lib.Activities() {
-				out.Activities = append(out.Activities, activityInfo{
-					e.ID, e.Activity.Problem, e.Activity.Skills.Primary, skillAction(e.Activity.Skills.Primary), loadGuide(lib, e.Activity.Guide),
-				})
-				for _, phrase := range e.Activity.Recognition {
-					if phrase = strings.ToLower(phrase); out.QuickMatch[phrase] == "" {
-						out.QuickMatch[phrase] = e.ID
-					}
-				}
-			}
-			return textAnswer{structure: out}, nil
-		},
+func (p *phaseTools) getActivities(context.Context, call) (any, error) {
+	out := struct {
+		Description string            `json:"description"`
+		Usage       string            `json:"usage"`
+		NextAction  nextAction        `json:"next_action"`
+		Activities  []activityInfo    `json:"activities"`
+		QuickMatch  map[string]string `json:"quick_match"`
+	}{
+		Description: "User goals, with the first skill of each.",
+		Usage:       "Match the goal with match_activity, or by quick_match, then by the problems of the activities; if several fit, ask the user. Then make the call in next_action.",
+		NextAction:  nextAction{"get_rules", map[string]any{}},
+		Activities:  []activityInfo{}, QuickMatch: map[string]string{},
 	}
+	lib := p.currentLibrary()
+	for _, e := range lib.Activities() {
+		out.Activities = append(out.Activities, activityInfo{
+			e.ID, e.Activity.Problem, e.Activity.Skills.Primary, skillAction(e.Activity.Skills.Primary), loadGuide(lib, e.Activity.Guide),
+		})
+		for _, phrase := range e.Activity.Recognition {
+			if phrase = strings.ToLower(phrase); out.QuickMatch[phrase] == "" {
+				out.QuickMatch[phrase] = e.ID
+			}
+		}
+	}
+	return textAnswer{structure: out}, nil
 }
 
 // loadGuide returns the guide that an activity names.
@@ -90,27 +83,16 @@ func loadGuide(lib *library.Library, ref *phases.MandatoryGuide) *mandatoryGuide
 	return out
 }
 
-func (p *phaseTools) getActivity() *tool {
-	return &tool{
-		name: "get_activity", title: "Get an activity",
-		description: "Get an activity: the problem, the flow to follow, the outcome and the skills.",
-		params: []param{{
-			name: "activity_id", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "start-workflow",
-			description: "Activity id from match_activity, or the index of its file",
-		}},
-		output: members{kindString: "id version problem", kindStrings: "recognition outcome flow", kindObject: "skills next_action"}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			lib, id := p.currentLibrary(), in.textArg("activity_id")
-			e := lib.Activity(id)
-			if e == nil {
-				e = library.Numbered(lib.Activities(), id)
-			}
-			if e == nil {
-				return nil, p.explainMissing(lib, library.KindActivity, "get_activity", "activity_id", "", id, entryIDs(lib.Activities()), in)
-			}
-			return wholeDocument(e.Canonical, func(members map[string]any) { members["next_action"] = skillAction(e.Activity.Skills.Primary) })
-		},
+func (p *phaseTools) getActivity(_ context.Context, c call) (any, error) {
+	lib, id := p.currentLibrary(), c.textArg("activity_id")
+	e := lib.Activity(id)
+	if e == nil {
+		e = library.Numbered(lib.Activities(), id)
 	}
+	if e == nil {
+		return nil, p.explainMissing(lib, library.KindActivity, c, "activity_id", "", id, entryIDs(lib.Activities()))
+	}
+	return wholeDocument(e.Canonical, func(members map[string]any) { members["next_action"] = skillAction(e.Activity.Skills.Primary) })
 }
 
 func entryIDs(entries []*library.Entry) []string {
@@ -122,7 +104,7 @@ const fixFile = "correct the file, as the diagnostic describes"
 
 // explainMissing returns the error about an unknown document, with the reason if its file
 // did not load.
-func (p *phaseTools) explainMissing(lib *library.Library, kind phases.EntryKind, toolName, field, workflow, id string, allowed []string, in arguments) *callError {
+func (p *phaseTools) explainMissing(lib *library.Library, kind phases.EntryKind, c call, field, workflow, id string, allowed []string) *callError {
 	name := string(kind)
 	bad := notFound(strings.ToUpper(name[:1])+name[1:], field, id, allowed)
 	if why := lib.Why(kind, workflow, id); why != nil {
@@ -130,7 +112,7 @@ func (p *phaseTools) explainMissing(lib *library.Library, kind phases.EntryKind,
 		bad.Message = fmt.Sprintf("%s: the file did not load: %s", bad.Message, why.Message)
 		bad.Fix = fixFile
 	}
-	bad.suggestRetry(toolName, in)
+	bad.suggestRetry(c)
 	return bad
 }
 
@@ -143,41 +125,28 @@ type activityMatch struct {
 	Why          []string `json:"why"`
 }
 
-func (p *phaseTools) matchActivity() *tool {
-	return &tool{
-		name: "match_activity", title: "Find the activity for a goal",
-		description: "Find the activity for the user's goal, in the user's own words, and the next call. Start here.",
-		params: []param{{
-			name: "goal", kind: kindString, required: true, maxLength: 4096, example: "Start a workflow",
-			description: "The user's words",
-		}},
-		output: members{kindString: "question", kindObject: "next_action", kindObjects: "matches"}.schemaWith(map[string]any{
-			"status": map[string]any{"type": "string", "enum": []string{"matched", "ambiguous", "none"}},
-		}),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			status, found := p.currentLibrary().Match(in.textArg("goal"))
-			out := struct {
-				Status     library.MatchStatus `json:"status"`
-				Matches    []activityMatch     `json:"matches"`
-				Question   string              `json:"question,omitempty"`
-				NextAction nextAction          `json:"next_action"`
-			}{Status: status, Matches: []activityMatch{}, NextAction: nextAction{"get_activities", map[string]any{}}}
-			for _, m := range found {
-				a := m.Activity.Activity
-				out.Matches = append(out.Matches, activityMatch{a.ID, a.Problem, a.Skills.Primary, m.Score, m.Why})
-			}
-			switch status {
-			case library.MatchFound:
-				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": found[0].Activity.ID}}
-			case library.MatchAmbiguous:
-				out.Question = askWhichActivity(found)
-				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "id of the activity that the user means"}}
-			case library.MatchNone:
-				out.Question = "No activity matches these words. Ask the user what they want to achieve, or look at all activities."
-			}
-			return textAnswer{structure: out}, nil
-		},
+func (p *phaseTools) matchActivity(_ context.Context, c call) (any, error) {
+	status, found := p.currentLibrary().Match(c.textArg("goal"))
+	out := struct {
+		Status     library.MatchStatus `json:"status"`
+		Matches    []activityMatch     `json:"matches"`
+		Question   string              `json:"question,omitempty"`
+		NextAction nextAction          `json:"next_action"`
+	}{Status: status, Matches: []activityMatch{}, NextAction: nextAction{"get_activities", map[string]any{}}}
+	for _, m := range found {
+		a := m.Activity.Activity
+		out.Matches = append(out.Matches, activityMatch{a.ID, a.Problem, a.Skills.Primary, m.Score, m.Why})
 	}
+	switch status {
+	case library.MatchFound:
+		out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": found[0].Activity.ID}}
+	case library.MatchAmbiguous:
+		out.Question = askWhichActivity(found)
+		out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "id of the activity that the user means"}}
+	case library.MatchNone:
+		out.Question = "No activity matches these words. Ask the user what they want to achieve, or look at all activities."
+	}
+	return textAnswer{structure: out}, nil
 }
 
 // askWhichActivity returns the instruction to let the user choose among the activities
@@ -193,28 +162,21 @@ func askWhichActivity(found []library.Match) string {
 	return "Ask the user which one they mean: " + strings.Join(lines, "; ") + "?"
 }
 
-func (p *phaseTools) getRules() *tool {
-	return &tool{
-		name: "get_rules", title: "Get the rules for all workflows",
-		description: "Get the rules for every workflow; a workflow's own rules take precedence.",
-		output:      members{kindString: "id title", kindObjects: "sections"}.schema(),
-		handle: func(context.Context, arguments) (any, error) {
-			lib := p.currentLibrary()
-			e := lib.Rules()
-			if e != nil {
-				return wholeDocument(e.Canonical, func(map[string]any) {})
-			}
-			bad := &callError{
-				Code: guideway.CodeNotFound, Message: "Global rules not found",
-				Fix: "write meta/rules.yaml in a workflow directory", Next: &run.Call{Tool: "list_resources", Arguments: map[string]any{}},
-			}
-			if why := lib.Why(library.KindRules, "", ""); why != nil {
-				bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
-				bad.Message, bad.Fix = "the file of the global rules did not load: "+why.Message, fixFile
-			}
-			return nil, bad
-		},
+func (p *phaseTools) getRules(context.Context, call) (any, error) {
+	lib := p.currentLibrary()
+	e := lib.Rules()
+	if e != nil {
+		return wholeDocument(e.Canonical, func(map[string]any) {})
 	}
+	bad := &callError{
+		Code: guideway.CodeNotFound, Message: "Global rules not found",
+		Fix: "write meta/rules.yaml in a workflow directory", Next: &run.Call{Tool: "list_resources", Arguments: map[string]any{}},
+	}
+	if why := lib.Why(library.KindRules, "", ""); why != nil {
+		bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
+		bad.Message, bad.Fix = "the file of the global rules did not load: "+why.Message, fixFile
+	}
+	return nil, bad
 }
 
 // skillInfo is a skill in the answer of get_skills.
@@ -224,38 +186,31 @@ type skillInfo struct {
 	NextAction nextAction `json:"next_action"`
 }
 
-func (p *phaseTools) getSkills() *tool {
-	return &tool{
-		name: "get_skills", title: "Get the skills",
-		description: "Get all skills and their capabilities: the shared skills, and those of each workflow.",
-		output:      members{kindString: "description usage", kindObject: "workflow_specific", kindObjects: "universal"}.schema(),
-		handle: func(context.Context, arguments) (any, error) {
-			lib := p.currentLibrary()
-			lines := func(workflow string) []skillInfo {
-				list := []skillInfo{}
-				for _, e := range lib.Skills(workflow) {
-					action := skillAction(e.ID)
-					if workflow != "" {
-						action.Parameters["workflow_id"] = workflow
-					}
-					list = append(list, skillInfo{e.ID, e.Skill.Capability, action})
-				}
-				return list
+func (p *phaseTools) getSkills(context.Context, call) (any, error) {
+	lib := p.currentLibrary()
+	lines := func(workflow string) []skillInfo {
+		list := []skillInfo{}
+		for _, e := range lib.Skills(workflow) {
+			action := skillAction(e.ID)
+			if workflow != "" {
+				action.Parameters["workflow_id"] = workflow
 			}
-			specific := map[string][]skillInfo{}
-			for _, owner := range lib.Owners() {
-				if len(lib.Skills(owner)) > 0 {
-					specific[owner] = lines(owner)
-				}
-			}
-			return textAnswer{structure: struct {
-				Description string                 `json:"description"`
-				Usage       string                 `json:"usage"`
-				Universal   []skillInfo            `json:"universal"`
-				Specific    map[string][]skillInfo `json:"workflow_specific"`
-			}{"How to use the tools.", "Get the skill that an activity names. A workflow's own skill takes precedence over a shared one.", lines(""), specific}}, nil
-		},
+			list = append(list, skillInfo{e.ID, e.Skill.Capability, action})
+		}
+		return list
 	}
+	specific := map[string][]skillInfo{}
+	for _, owner := range lib.Owners() {
+		if len(lib.Skills(owner)) > 0 {
+			specific[owner] = lines(owner)
+		}
+	}
+	return textAnswer{structure: struct {
+		Description string                 `json:"description"`
+		Usage       string                 `json:"usage"`
+		Universal   []skillInfo            `json:"universal"`
+		Specific    map[string][]skillInfo `json:"workflow_specific"`
+	}{"How to use the tools.", "Get the skill that an activity names. A workflow's own skill takes precedence over a shared one.", lines(""), specific}}, nil
 }
 
 // skillFile is a skill in the answer of list_skills.
@@ -271,82 +226,54 @@ func skillFiles(entries []*library.Entry) []skillFile {
 	return lists.Map(entries, func(e *library.Entry) skillFile { return skillFile{e.Digits, e.ID, e.Title, e.Path, e.Workflow} })
 }
 
-func optionalWorkflow(description string) param {
-	w := workflowIDParam()
-	w.required, w.example, w.description = false, nil, description
-	return w
+func (p *phaseTools) listSkills(_ context.Context, c call) (any, error) {
+	lib, id := p.currentLibrary(), c.textArg("workflow_id")
+	if id != "" {
+		if err := p.checkOwner(c); err != nil {
+			return nil, err
+		}
+		return textAnswer{structure: struct {
+			Universal []skillFile `json:"universal"`
+			Workflow  []skillFile `json:"workflow"`
+		}{skillFiles(lib.Skills("")), skillFiles(lib.Skills(id))}}, nil
+	}
+	all := skillFiles(lib.Skills(""))
+	for _, owner := range lib.Owners() {
+		all = append(all, skillFiles(lib.Skills(owner))...)
+	}
+	return itemList(all, "")
 }
 
-func (p *phaseTools) listSkills() *tool {
-	return &tool{
-		name: "list_skills", title: "List skills",
-		description: "List the skills with their files: all, or the shared ones and those of one workflow.",
-		params:      []param{optionalWorkflow("List only the skills that this workflow can use")},
-		output:      members{kindObjects: "items universal workflow"}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			lib, id := p.currentLibrary(), in.textArg("workflow_id")
-			if id != "" {
-				if err := p.checkOwner("list_skills", in); err != nil {
-					return nil, err
-				}
-				return textAnswer{structure: struct {
-					Universal []skillFile `json:"universal"`
-					Workflow  []skillFile `json:"workflow"`
-				}{skillFiles(lib.Skills("")), skillFiles(lib.Skills(id))}}, nil
-			}
-			all := skillFiles(lib.Skills(""))
-			for _, owner := range lib.Owners() {
-				all = append(all, skillFiles(lib.Skills(owner))...)
-			}
-			return itemList(all, "")
-		},
+func (p *phaseTools) getSkill(_ context.Context, c call) (any, error) {
+	lib, id, workflow := p.currentLibrary(), c.textArg("skill_id"), c.textArg("workflow_id")
+	if workflow != "" {
+		if err := p.checkOwner(c); err != nil {
+			return nil, err
+		}
 	}
-}
-
-func (p *phaseTools) getSkill() *tool {
-	return &tool{
-		name: "get_skill", title: "Get a skill",
-		description: "Get a skill: how to use its tools, and how to handle errors.",
-		params: []param{
-			{
-				name: "skill_id", kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: "workflow-execution",
-				description: "Skill id, or its index from list_skills",
-			},
-			optionalWorkflow("Prefer the workflow's own skill"),
-		},
-		output: members{kindString: "id version capability"}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			lib, id, workflow := p.currentLibrary(), in.textArg("skill_id"), in.textArg("workflow_id")
-			if workflow != "" {
-				if err := p.checkOwner("get_skill", in); err != nil {
-					return nil, err
-				}
-			}
-			own, shared := lib.Skills(workflow), lib.Skills("")
-			if workflow == "" {
-				own = nil
-			}
-			for _, e := range []*library.Entry{lib.Skill(workflow, id), library.Numbered(own, id), library.Numbered(shared, id)} {
-				if e != nil {
-					return wholeDocument(e.Canonical, func(map[string]any) {})
-				}
-			}
-			allowed := entryIDs(own)
-			for _, id := range entryIDs(shared) {
-				if !slices.Contains(allowed, id) {
-					allowed = append(allowed, id)
-				}
-			}
-			bad := p.explainMissing(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, allowed, in)
-			for _, owner := range lib.Owners() {
-				if lib.Skill(owner, id) != nil {
-					bad.Fix = fmt.Sprintf("set workflow_id to %q, which has this skill", owner)
-					bad.Next = &run.Call{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
-				}
-			}
-			return nil, bad
-		},
+	own, shared := lib.Skills(workflow), lib.Skills("")
+	if workflow == "" {
+		own = nil
 	}
+	for _, e := range []*library.Entry{lib.Skill(workflow, id), library.Numbered(own, id), library.Numbered(shared, id)} {
+		if e != nil {
+			return wholeDocument(e.Canonical, func(map[string]any) {})
+		}
+	}
+	allowed := entryIDs(own)
+	for _, id := range entryIDs(shared) {
+		if !slices.Contains(allowed, id) {
+			allowed = append(allowed, id)
+		}
+	}
+	bad := p.explainMissing(lib, library.KindSkill, c, "skill_id", workflow, id, allowed)
+	for _, owner := range lib.Owners() {
+		if lib.Skill(owner, id) != nil {
+			bad.Fix = fmt.Sprintf("set workflow_id to %q, which has this skill", owner)
+			bad.Next = &run.Call{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
+		}
+	}
+	return nil, bad
 }
 
 const (

@@ -84,66 +84,46 @@ type transitionAnswer struct {
 	Allowed []string `json:"allowed,omitempty"`
 }
 
-func (p *phaseTools) validateTransition() *tool {
-	t := &tool{
-		name: "validate_transition", title: "Check a move between phases",
-		description: "Check whether a workflow can go from one phase to another. Without variables: whether any transition leads there, and its conditions. " +
-			"With variables or a state document: whether that transition applies.",
-		params: []param{
-			workflowIDParam(), phaseParam("from_phase", "Phase id or 1-based number"), phaseParam("to_phase", "Phase id or 1-based number"),
-			{name: "variables", kind: kindObject, description: "Values that the conditions read"},
-			{name: "state", kind: kindObject, description: "State document as workflow_status returns it, instead of variables"},
-		},
-		output: members{kindString: "reason leads_to first", kindStrings: "waits_for allowed", kindBool: "valid", kindObjects: "ways"}.schema(),
+func (p *phaseTools) validateTransition(ctx context.Context, c call) (any, error) {
+	w, err := p.findWorkflow(c)
+	if err != nil {
+		return nil, err
 	}
-	if p.runs != nil {
-		t.description = strings.Replace(t.description, "variables or a state document", "variables, a state document or a run's handle", 1)
-		handle := handleParam(false)
-		handle.description = "Handle of a run, instead of variables"
-		t.params = append(t.params, handle)
+	judge, position, w, err := p.newJudge(ctx, c, w)
+	if err != nil {
+		return nil, err
 	}
-	t.handle = func(ctx context.Context, in arguments) (any, error) {
-		w, err := p.findWorkflow(t.name, in)
-		if err != nil {
-			return nil, err
-		}
-		judge, position, w, err := p.newJudge(ctx, t, in, w)
-		if err != nil {
-			return nil, err
-		}
-		from, to, missing := p.findEnds(in, w)
-		if missing != "" {
-			return textAnswer{structure: transitionAnswer{Reason: missing, Allowed: phaseIDs(w)}}, nil
-		}
-		if n := position.phase; n > 0 && &w.Phases[n-1] != from {
-			return textAnswer{structure: transitionAnswer{Reason: fmt.Sprintf("The current phase is %s, not %s", w.Phases[n-1].ID, from.ID)}}, nil
-		}
-		out := checkStatic(position.outgoing(from), to)
-		switch {
-		case judge == nil || !out.Valid:
-		case len(position.decidedTarget) > 0:
-			taken := position.resolveTarget(transition{To: position.decidedTarget})
-			out.LeadsTo = taken.target
-			out.Valid, out.Reason = out.LeadsTo == to.ID, "An answer or decision has already chosen "+taken.targetText()
-		default:
-			out = checkDynamic(from, to, judge, position)
-		}
-		out.First = position.nextPosition()
-		return textAnswer{structure: out}, nil
+	from, to, missing := p.findEnds(c, w)
+	if missing != "" {
+		return textAnswer{structure: transitionAnswer{Reason: missing, Allowed: phaseIDs(w)}}, nil
 	}
-	return t
+	if n := position.phase; n > 0 && &w.Phases[n-1] != from {
+		return textAnswer{structure: transitionAnswer{Reason: fmt.Sprintf("The current phase is %s, not %s", w.Phases[n-1].ID, from.ID)}}, nil
+	}
+	out := checkStatic(position.outgoing(from), to)
+	switch {
+	case judge == nil || !out.Valid:
+	case len(position.decidedTarget) > 0:
+		taken := position.resolveTarget(transition{To: position.decidedTarget})
+		out.LeadsTo = taken.target
+		out.Valid, out.Reason = out.LeadsTo == to.ID, "An answer or decision has already chosen "+taken.targetText()
+	default:
+		out = checkDynamic(from, to, judge, position)
+	}
+	out.First = position.nextPosition()
+	return textAnswer{structure: out}, nil
 }
 
 // findEnds returns both phases, or a message about the missing one in the wording of the
 // original server.
-func (p *phaseTools) findEnds(in arguments, w *phases.Workflow) (from, to *phases.Phase, missing string) {
-	from, err := p.findPhase("", in, w, "from_phase")
+func (p *phaseTools) findEnds(c call, w *phases.Workflow) (from, to *phases.Phase, missing string) {
+	from, err := p.findPhase(c, w, "from_phase")
 	if err != nil {
-		return nil, nil, fmt.Sprintf("Source phase not found: %v", shortenValue(in.textArg("from_phase")))
+		return nil, nil, fmt.Sprintf("Source phase not found: %v", shortenValue(c.textArg("from_phase")))
 	}
-	to, err = p.findPhase("", in, w, "to_phase")
+	to, err = p.findPhase(c, w, "to_phase")
 	if err != nil {
-		return nil, nil, fmt.Sprintf("Target phase not found: %v", shortenValue(in.textArg("to_phase")))
+		return nil, nil, fmt.Sprintf("Target phase not found: %v", shortenValue(c.textArg("to_phase")))
 	}
 	return from, to, ""
 }
@@ -381,7 +361,7 @@ func (s runPosition) nextPosition() string {
 // server, a variable that the call or its state document lacks has no value; a run waits
 // for variables that were never set. For a run, the returned workflow is the run's pinned
 // definition.
-func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
+func (p *phaseTools) newJudge(ctx context.Context, c call, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
 	byTable := func(vars map[string]any) conditionJudge {
 		lookup := expr.Map(vars)
 		return func(e *expr.Expr) (expr.Verdict, []string) {
@@ -393,7 +373,7 @@ func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *pha
 	}
 	given := []string{}
 	for _, name := range []string{"variables", "state", "handle"} {
-		if in[name] != nil {
+		if c.arguments[name] != nil {
 			given = append(given, name)
 		}
 	}
@@ -401,41 +381,37 @@ func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *pha
 	case len(given) == 0:
 		return nil, runPosition{}, w, nil
 	case len(given) > 1:
-		return nil, runPosition{}, w, t.badCall(in, given[1], "pass only one of "+strings.Join(given, " and "))
+		return nil, runPosition{}, w, c.badCall(given[1], "pass only one of "+strings.Join(given, " and "))
 	case given[0] == "handle":
-		return p.newRunJudge(ctx, t, in, w)
+		return p.newRunJudge(ctx, c, w)
 	case given[0] == "variables":
-		return byTable(in.objectArg("variables")), runPosition{}, w, nil
+		return byTable(c.objectArg("variables")), runPosition{}, w, nil
 	}
-	d, message := readState(in.objectArg("state"), w)
+	d, message := readState(c.objectArg("state"), w)
 	if message != "" {
-		return nil, runPosition{}, w, t.badCall(in, "state", message)
+		return nil, runPosition{}, w, c.badCall("state", message)
 	}
 	return byTable(d.Variables), positionOf(w, d), w, nil
 }
 
 // newRunJudge returns a judge with the variables of a run, and the run's pinned definition.
-func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
-	caller, err := callerFrom(ctx)
-	if err != nil {
-		return nil, runPosition{}, w, err
-	}
-	details, err := p.runs.Get(ctx, caller, run.Ref{Handle: in.textArg("handle")})
+func (p *phaseTools) newRunJudge(ctx context.Context, c call, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
+	details, err := p.runs.Get(ctx, c.caller, run.Ref{Handle: c.textArg("handle")})
 	if err != nil {
 		return nil, runPosition{}, w, err
 	}
 	switch {
 	case details.Workflow != w.ID:
-		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("run %s follows the workflow %s, not %s; pass the workflow_id of the run", details.ID, details.Workflow, w.ID))
+		return nil, runPosition{}, w, c.badCall("handle", fmt.Sprintf("run %s follows the workflow %s, not %s; pass the workflow_id of the run", details.ID, details.Workflow, w.ID))
 	case details.Position.Phase == nil:
-		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("run %s is not in a phase, because its status is %s; pass variables or state instead of handle", details.ID, details.Status))
+		return nil, runPosition{}, w, c.badCall("handle", fmt.Sprintf("run %s is not in a phase, because its status is %s; pass variables or state instead of handle", details.ID, details.Status))
 	}
 	pinned, found := workflow.Parse(w.ID+".json", []byte(details.Definition))
 	if pinned == nil || pinned.Phases == nil {
 		return nil, runPosition{}, w, fmt.Errorf("read the pinned definition of run %s: %v", details.ID, found)
 	}
 	w = pinned.Phases
-	state, err := p.runs.State(ctx, caller, run.Ref{RunID: details.ID})
+	state, err := p.runs.State(ctx, c.caller, run.Ref{RunID: details.ID})
 	if err != nil {
 		return nil, runPosition{}, w, err
 	}

@@ -29,7 +29,7 @@ func TestForeignPaths(t *testing.T) {
 func TestNetworkPathsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{`\\attacker\share`, `\\?\UNC\attacker\share`, `\??\UNC\attacker\share`} {
-		c := call{tool: &tool{name: "workflow_start", params: []param{projectParam()}}, arguments: arguments{"project": path}}
+		c := call{tool: &tool{declaration: declaration{Name: "workflow_start", Params: []param{{Name: "project", Kind: kindString}}}}, arguments: arguments{"project": path}}
 		_, err := projects{}.findProject(t.Context(), c)
 		var bad *callError
 		if !errors.As(err, &bad) || bad.Field != "project" || bad.Given != path || bad.Fix == "" || bad.Next.Arguments["project"] != nil {

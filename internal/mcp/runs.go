@@ -25,45 +25,19 @@ type runTools struct {
 	open *OpenRuns
 }
 
-func (r *runTools) listTools() []*tool {
-	return []*tool{r.startTool(), r.continueTool(), r.statusTool(), r.resumeTool(), r.forkTool(), r.abortTool()}
-}
-
-// Arguments of example calls.
-const (
-	exampleHandle = "h_0123456789abcdefghjkm"
-	exampleRun    = "r_0123456789abcdefghjkmnp"
-)
-
-func handleParam(required bool) param {
-	p := param{
-		name: "handle", kind: kindString, required: required, maxLength: maxID, example: exampleHandle,
-		description: "Handle of the last answer",
+func (r *runTools) newTools() map[string]*tool {
+	tools := newTools(ToolsetRuns, handlers{
+		"workflow_start": r.startRun, "workflow_continue": r.continueRun, "workflow_status": r.getStatus,
+		"workflow_resume": r.findRun, "workflow_fork": r.forkRun, "workflow_abort": r.abortRun,
+	})
+	submit := tools["workflow_continue"]
+	submit.legal = r.legalCall
+	for name, description := range map[string]string{
+		"output": engine.DescribeOutputArgument, "notes": engine.DescribeNotesArgument, "context": engine.DescribeContextArgument,
+	} {
+		findParam(submit.Params, name).Description = description
 	}
-	if !required {
-		p.description = "Any handle of the run"
-	}
-	return p
-}
-
-// refParams returns the parameters that name a run by a handle or its id.
-func refParams() []param {
-	return []param{
-		handleParam(false),
-		{name: "runId", kind: kindString, maxLength: maxID, description: "Or the run's id"},
-	}
-}
-
-func requestParam() param {
-	return param{
-		name: "requestId", kind: kindString, maxLength: maxID,
-		description: "Any id; repeating it starts no second run",
-	}
-}
-
-// answerSchema returns the schema of a run.Answer.
-func answerSchema() map[string]any {
-	return members{kindString: "runId handle workflowId status", kindObject: "position next"}.schema()
+	return tools
 }
 
 // runAnswer is the state of a run in an answer.
@@ -117,44 +91,29 @@ func (r *runTools) newBareAnswer(ctx context.Context, req *mcp.CallToolRequest, 
 	return runAnswer{Answer: a, Hint: r.approvalFix(ctx, a.RunID)}
 }
 
-func (r *runTools) startTool() *tool {
-	return &tool{
-		name: "workflow_start", title: "Start a workflow run", effect: effectAdds,
-		description: "Start a workflow run. The server keeps its state and returns one step at a time. " +
-			"Do what position asks, then call workflow_continue with the handle, until status is completed. Only the user may answer gates.",
-		params: []param{
-			idParam("workflowId"),
-			{name: "goal", kind: kindString, description: "What the user wants, in a sentence; finds the run later"},
-			{name: "context", kind: kindObject, description: "Initial variables"},
-			projectParam(),
-			requestParam(),
-		},
-		output: answerSchema(),
-		serve: func(ctx context.Context, c call) (any, error) {
-			project, err := r.places.findProject(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			snap, definitions, err := r.places.openDefinitions(ctx, project)
-			if err != nil {
-				return nil, err
-			}
-			a, err := r.runs.Start(ctx, c.caller, run.StartRequest{
-				WorkflowID: c.textArg("workflowId"), Goal: c.textArg("goal"), Context: c.objectArg("context"),
-				Project: project, RequestID: c.textArg("requestId"), Definitions: definitions,
-			})
-			if err != nil {
-				err = suggestWorkflow(ctx, snap, c, err)
-				again := c.tool.nextCall(c.arguments, "")
-				if again.Arguments["context"] != nil {
-					delete(again.Arguments, "context")
-					again.Fields = append(again.Fields, engine.Field{Name: "context", Type: "object", Description: "the variables, without any that the refusal names"})
-				}
-				return nil, withNext(err, again)
-			}
-			return r.newAnswer(ctx, c.req, a, c.arguments), nil
-		},
+func (r *runTools) startRun(ctx context.Context, c call) (any, error) {
+	project, err := r.places.findProject(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	snap, definitions, err := r.places.openDefinitions(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.runs.Start(ctx, c.caller, run.StartRequest{
+		WorkflowID: c.textArg("workflowId"), Goal: c.textArg("goal"), Context: c.objectArg("context"),
+		Project: project, RequestID: c.textArg("requestId"), Definitions: definitions,
+	})
+	if err != nil {
+		err = suggestWorkflow(ctx, snap, c, err)
+		again := c.tool.nextCall(c.arguments, "")
+		if again.Arguments["context"] != nil {
+			delete(again.Arguments, "context")
+			again.Fields = append(again.Fields, engine.Field{Name: "context", Type: "object", Description: "the variables, without any that the refusal names"})
+		}
+		return nil, withNext(err, again)
+	}
+	return r.newAnswer(ctx, c.req, a, c.arguments), nil
 }
 
 // suggestWorkflow adds the known workflows, and a call with the closest one, to the refusal
@@ -203,98 +162,57 @@ func withNext(err error, next *run.Call) error {
 	return &copied
 }
 
-func (r *runTools) statusTool() *tool {
-	return &tool{
-		name: "workflow_status", title: "Get a workflow run",
-		description: "Get the current handle, position and context of a workflow run.",
-		params: append(refParams(),
-			param{name: "state", kind: kindBool, description: "Add the whole run as a state document"}),
-		output: answerSchema(),
-		serve: func(ctx context.Context, c call) (any, error) {
-			out, err := r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
-				a, err := r.runs.Status(ctx, c.caller, ref)
-				if err == nil && c.boolArg("state") {
-					a.State, err = r.runs.State(ctx, c.caller, run.Ref{RunID: a.RunID})
-				}
-				return a, err
-			})
-			if err != nil {
-				return nil, err
-			}
-			out.Brief = r.loadBrief(ctx, c.caller, out.RunID)
-			return out, nil
-		},
+func (r *runTools) getStatus(ctx context.Context, c call) (any, error) {
+	out, err := r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
+		a, err := r.runs.Status(ctx, c.caller, ref)
+		if err == nil && c.boolArg("state") {
+			a.State, err = r.runs.State(ctx, c.caller, run.Ref{RunID: a.RunID})
+		}
+		return a, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	out.Brief = r.loadBrief(ctx, c.caller, out.RunID)
+	return out, nil
 }
 
-func (r *runTools) forkTool() *tool {
-	return &tool{
-		name: "workflow_fork", title: "Fork a workflow run", effect: effectAdds,
-		description: "Start a new workflow run from an earlier point of a run, to try another way. The old run stays unchanged.",
-		params: append(refParams(),
-			param{name: "seq", kind: kindInteger, description: "Last event to copy; default: the handle's or the last"},
-			requestParam()),
-		output: answerSchema(),
-		serve: func(ctx context.Context, c call) (any, error) {
-			return r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
-				return r.runs.Fork(ctx, c.caller, run.ForkRequest{Ref: ref, Seq: c.intArg("seq"), RequestID: c.textArg("requestId")})
-			})
-		},
-	}
+func (r *runTools) forkRun(ctx context.Context, c call) (any, error) {
+	return r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
+		return r.runs.Fork(ctx, c.caller, run.ForkRequest{Ref: ref, Seq: c.intArg("seq"), RequestID: c.textArg("requestId")})
+	})
 }
 
-func (r *runTools) abortTool() *tool {
-	return &tool{
-		name: "workflow_abort", title: "Abort a workflow run", effect: effectReplaces,
-		description: "End a workflow run permanently, only if the user wants that.",
-		params:      append(refParams(), param{name: "reason", kind: kindString}),
-		output:      answerSchema(),
-		serve: func(ctx context.Context, c call) (any, error) {
-			return r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
-				return r.runs.Abort(ctx, c.caller, run.AbortRequest{Ref: ref, Reason: c.textArg("reason")})
-			})
-		},
-	}
+func (r *runTools) abortRun(ctx context.Context, c call) (any, error) {
+	return r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
+		return r.runs.Abort(ctx, c.caller, run.AbortRequest{Ref: ref, Reason: c.textArg("reason")})
+	})
 }
 
-func (r *runTools) resumeTool() *tool {
-	candidate := members{kindString: "runId handle goal status why", kindNumber: "score", kindObject: "position next"}.schema()
-	return &tool{
-		name: "workflow_resume", title: "Find a workflow run to continue",
-		description: "Find a workflow run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the latest runs. " +
-			"Do this when the user wants to continue earlier work.",
-		params: []param{
-			{name: "query", kind: kindString, description: "Words, such as: last week's auth refactoring"},
-			{name: "runId", kind: kindString, maxLength: maxID},
-			{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: all"},
-		},
-		output: members{}.schemaWith(map[string]any{"candidates": map[string]any{"type": "array", "items": candidate}}),
-		serve: func(ctx context.Context, c call) (any, error) {
-			request := run.ResumeRequest{Query: c.textArg("query"), RunID: c.textArg("runId"), Here: r.places.currentProject(ctx)}
-			if c.textArg("project") != "" {
-				p, err := r.places.findProject(ctx, c)
-				if err != nil {
-					return nil, err
-				}
-				request.Project = p.ID
-			}
-			found, err := r.runs.Resume(ctx, c.caller, request)
-			if err != nil {
-				return nil, err
-			}
-			if len(found) == 1 {
-				r.open.noteUse(ctx, c.req, c.caller, found[0].RunID)
-			}
-			out := newCandidateAnswer(found)
-			if len(found) == 0 {
-				out.Hint = noRunHint(request)
-			}
-			if len(found) > 0 && found[0].Status != run.StatusError {
-				out.Brief = r.loadBrief(ctx, c.caller, found[0].RunID)
-			}
-			return out, nil
-		},
+func (r *runTools) findRun(ctx context.Context, c call) (any, error) {
+	request := run.ResumeRequest{Query: c.textArg("query"), RunID: c.textArg("runId"), Here: r.places.currentProject(ctx)}
+	if c.textArg("project") != "" {
+		p, err := r.places.findProject(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		request.Project = p.ID
 	}
+	found, err := r.runs.Resume(ctx, c.caller, request)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 1 {
+		r.open.noteUse(ctx, c.req, c.caller, found[0].RunID)
+	}
+	out := newCandidateAnswer(found)
+	if len(found) == 0 {
+		out.Hint = noRunHint(request)
+	}
+	if len(found) > 0 && found[0].Status != run.StatusError {
+		out.Brief = r.loadBrief(ctx, c.caller, found[0].RunID)
+	}
+	return out, nil
 }
 
 // candidateAnswer is the answer of workflow_resume.

@@ -321,10 +321,10 @@ func TestProjectsOfRuns(t *testing.T) {
 func TestRunsNeedAPrincipal(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	cs := connectToServer(t, r.server, "2026-07-28", nil)
+	cs := connectClient(t, r.server, "memory", "", "2026-07-28", nil)
 	for tool, args := range map[string]map[string]any{
 		"workflow_start": {"workflowId": "guarded"}, "workflow_resume": nil, "workflow_status": {"runId": "r_1"},
-		"workrail_create_session": {"workflowId": "w", "sessionId": "s"}, "workrail_open_dashboard": nil,
+		"workrail_create_session": {"workflowId": "w", "sessionId": "s"}, "workrail_open_dashboard": nil, "workflow_list": nil,
 	} {
 		if res, isError := callRaw(t, cs, tool, args); !isError || res["code"] != "unauthorized" {
 			t.Errorf("%s: %v", tool, res)

@@ -141,7 +141,7 @@ type Server struct {
 	mu sync.Mutex
 	// waiting holds the tools of the toolsets that are offered as soon as a definition needs
 	// them. A toolset that is offered once stays: a client may use its tools.
-	waiting map[string][]*tool
+	waiting map[string]map[string]*tool
 	// shown maps the ids of the workflows that have prompts and resources to their hashes.
 	shown map[string]string
 }
@@ -194,7 +194,7 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		waiting: map[string][]*tool{},
+		waiting: map[string]map[string]*tool{},
 		catalog: opts.Catalog, logger: opts.Logger, shown: map[string]string{},
 		runs: opts.Runs, sessions: opts.Sessions,
 	}
@@ -236,8 +236,8 @@ func New(opts Options) (*Server, error) {
 	var own []string
 	for toolset, tools := range s.toolsByToolset(opts) {
 		for _, t := range tools {
-			own = append(own, t.name)
-			limits.toolset[t.name] = toolset
+			own = append(own, t.Name)
+			limits.toolset[t.Name] = toolset
 		}
 		if slices.Contains(automatic, toolset) {
 			s.waiting[toolset] = tools
@@ -258,31 +258,28 @@ func New(opts Options) (*Server, error) {
 }
 
 // toolsByToolset returns the tools of the offered toolsets.
-func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
-	all := map[string][]*tool{}
+func (s *Server) toolsByToolset(opts Options) map[string]map[string]*tool {
+	all := map[string]map[string]*tool{}
 	places := projects{project: opts.Project, catalog: opts.Catalog, definitions: opts.Definitions}
 	if slices.Contains(opts.Toolsets, ToolsetSteps) {
-		all[ToolsetSteps] = (&stepTools{places: places, runs: s.runs != nil, memory: opts.Memory}).listTools()
+		all[ToolsetSteps] = (&stepTools{places: places, runs: s.runs != nil, memory: opts.Memory}).newTools()
 	}
 	if s.runs != nil {
-		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places, forms: newForms(opts.Shared, opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).listTools()
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places, forms: newForms(opts.Shared, opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).newTools()
 	}
 	if s.sessions != nil {
 		all[ToolsetSessions] = (&sessionTools{
 			sessions: s.sessions, places: places, open: opts.Dashboard, live: opts.LiveDashboard,
-		}).listTools()
+		}).newTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetContext) && opts.Memory != nil {
-		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: places, live: opts.LiveDashboard}).listTools()
+		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: places, live: opts.LiveDashboard}).newTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetPhases) {
-		all[ToolsetPhases] = newPhaseTools(s, opts).listTools()
+		all[ToolsetPhases] = newPhaseTools(s, opts).newTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetMachines) && opts.Machines != nil {
-		all[ToolsetMachines] = (&machineTools{machines: opts.Machines, open: opts.OpenRuns}).listTools()
-	}
-	for _, tools := range all {
-		addPages(tools)
+		all[ToolsetMachines] = (&machineTools{machines: opts.Machines, open: opts.OpenRuns}).newTools()
 	}
 	return all
 }
@@ -294,7 +291,7 @@ func (s *Server) MCP() *mcp.Server { return s.mcp }
 func (s *Server) Close() { s.cancel() }
 
 // addTools adds tools to the SDK's server, which notifies clients.
-func (s *Server) addTools(tools []*tool) {
+func (s *Server) addTools(tools map[string]*tool) {
 	for _, t := range tools {
 		s.mcp.AddTool(t.mcpTool(), t.newHandler(s.answers))
 	}
@@ -311,10 +308,10 @@ func (s *Server) syncCatalog() {
 	for _, e := range list {
 		now[e.ID] = e.Hash
 	}
-	var needed []*tool
+	needed := map[string]*tool{}
 	for toolset, tools := range s.waiting {
 		if needsToolset(snap, toolset) {
-			needed = append(needed, tools...)
+			maps.Copy(needed, tools)
 			delete(s.waiting, toolset)
 		}
 	}

@@ -43,23 +43,7 @@ func connectToDir(t *testing.T, dir, version string, opts *mcp.ClientOptions) *m
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return connectToServer(t, server, version, opts)
-}
-
-func connectToServer(t *testing.T, server *mcpserver.Server, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
-	t.Helper()
-	here, there := mcp.NewInMemoryTransports()
-	ss, err := server.MCP().Connect(t.Context(), there, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
-	cs, err := client.Connect(t.Context(), here, &mcp.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cs.Close(); _ = ss.Wait() })
-	return cs
+	return connectClient(t, server, "memory", "ann", version, opts)
 }
 
 // TestNoVersionWithBatches checks that a client that asks for 2025-03-26, which has
@@ -435,7 +419,7 @@ func TestPanicEndsOnlyOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	cs := connectToServer(t, server, "2025-11-25", nil)
+	cs := connectClient(t, server, "memory", "ann", "2025-11-25", nil)
 	broken.broken.Store(true)
 	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_list"}); err == nil || strings.Contains(err.Error(), "gone") {
 		t.Errorf("the call returned %v; want an error without the server's details", err)

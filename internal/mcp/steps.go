@@ -32,29 +32,15 @@ type stepTools struct {
 	memory *contexts.Service
 }
 
-// followTool returns the name of the tool that follows a workflow.
-func (s *stepTools) followTool() string {
-	if s.runs {
-		return "workflow_start"
+func (s *stepTools) newTools() map[string]*tool {
+	tools := newTools(ToolsetSteps, handlers{
+		"workflow_list": s.listWorkflows, "workflow_get": s.describeWorkflow, "workflow_next": s.findNextStep,
+		"workflow_validate": s.validateOutput, "workflow_validate_json": s.validateDefinition, "workflow_get_schema": s.describeSchema,
+	})
+	if list := tools["workflow_list"]; !s.runs {
+		list.Description = strings.Replace(list.Description, "workflow_start", "workflow_next", 1)
 	}
-	return "workflow_next"
-}
-
-func (s *stepTools) listTools() []*tool {
-	return []*tool{s.listTool(), s.getTool(), s.nextTool(), s.validateTool(), s.validateJSON(), s.schemaTool()}
-}
-
-const (
-	exampleID = "coding-task"
-	// maxID bounds an id, in characters. No workflow has a longer one.
-	maxID = 128
-)
-
-func idParam(name string) param {
-	return param{
-		name: name, kind: kindString, required: true, maxLength: maxID, example: exampleID,
-		description: "Workflow id from workflow_list",
-	}
+	return tools
 }
 
 // workflowSummary is one line of workflow_list.
@@ -67,31 +53,23 @@ type workflowSummary struct {
 	Dialect     guideway.Dialect `json:"dialect"`
 }
 
-func (s *stepTools) listTool() *tool {
-	return &tool{
-		name: "workflow_list", title: "List workflows to run",
-		description: "List the workflows. Do this before a larger task: if one fits, follow it with " + s.followTool() + ".",
-		params:      []param{projectParam()},
-		output:      members{kindObjects: "workflows diagnostics"}.schema(),
-		handle: func(ctx context.Context, in arguments) (any, error) {
-			snap, err := s.openSnapshot(ctx, s.listTool, in)
-			if err != nil {
-				return nil, err
-			}
-			out := struct {
-				Workflows   []workflowSummary     `json:"workflows"`
-				Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
-			}{Workflows: []workflowSummary{}}
-			for _, e := range snap.List(catalog.Filter{}) {
-				out.Workflows = append(out.Workflows, workflowSummary{
-					ID: e.ID, Name: e.Name, Description: e.Description,
-					Category: e.Source.Name, Version: e.Version, Dialect: e.Dialect,
-				})
-			}
-			out.Diagnostics = limitDiagnostics(snap.Diagnostics(), 10, "guideway doctor lists all")
-			return out, nil
-		},
+func (s *stepTools) listWorkflows(ctx context.Context, c call) (any, error) {
+	snap, err := s.openSnapshot(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	out := struct {
+		Workflows   []workflowSummary     `json:"workflows"`
+		Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
+	}{Workflows: []workflowSummary{}}
+	for _, e := range snap.List(catalog.Filter{}) {
+		out.Workflows = append(out.Workflows, workflowSummary{
+			ID: e.ID, Name: e.Name, Description: e.Description,
+			Category: e.Source.Name, Version: e.Version, Dialect: e.Dialect,
+		})
+	}
+	out.Diagnostics = limitDiagnostics(snap.Diagnostics(), 10, "guideway doctor lists all")
+	return out, nil
 }
 
 // maxDiagnosticBytes bounds the size of the diagnostics in an answer.
@@ -138,91 +116,54 @@ type workflowDetails struct {
 	FirstStep            any              `json:"firstStep,omitempty"`
 }
 
-func (s *stepTools) getTool() *tool {
-	return &tool{
-		name: "workflow_get", title: "Describe a workflow",
-		description: "Describe one workflow: its purpose, its preconditions, what to clarify with the user, and its first step.",
-		params: []param{
-			idParam("id"),
-			{
-				name: "mode", kind: kindString, enum: []string{"metadata", "preview"},
-				description: "preview (default) adds the first step",
-			},
-			projectParam(),
-		},
-		output: members{
-			kindString: "id name description version dialect source hash", kindStrings: "preconditions clarificationPrompts metaGuidance",
-			kindInteger: "totalSteps totalPhases", kindObjectOrNull: "firstStep",
-		}.schema(),
-		handle: func(ctx context.Context, in arguments) (any, error) {
-			snap, err := s.openSnapshot(ctx, s.getTool, in)
-			if err != nil {
-				return nil, err
-			}
-			e, err := findWorkflow(ctx, snap, "workflow_get", "id", in)
-			if err != nil {
-				return nil, err
-			}
-			if e.Definition.Phases != nil {
-				return newPhaseDetails(e), nil
-			}
-			p := engine.Compile(e.Definition.Steps)
-			w := p.Workflow
-			out := workflowDetails{
-				ID: w.ID, Name: w.Name, Description: w.Description, Version: w.Version,
-				Preconditions: w.Preconditions, ClarificationPrompts: w.ClarificationPrompts,
-				MetaGuidance: w.MetaGuidance, TotalSteps: p.TotalSteps(),
-				Dialect: e.Definition.Dialect, Source: e.Source.Name, Hash: e.Definition.Hash,
-			}
-			if in.textArg("mode") != "metadata" {
-				first, err := p.Next(engine.NextRequest{})
-				if err != nil {
-					return nil, err
-				}
-				out.FirstStep = first.Step
-			}
-			return out, nil
-		},
+func (s *stepTools) describeWorkflow(ctx context.Context, c call) (any, error) {
+	snap, err := s.openSnapshot(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	e, err := findWorkflow(ctx, snap, c, "id")
+	if err != nil {
+		return nil, err
+	}
+	if e.Definition.Phases != nil {
+		return newPhaseDetails(e), nil
+	}
+	p := engine.Compile(e.Definition.Steps)
+	w := p.Workflow
+	out := workflowDetails{
+		ID: w.ID, Name: w.Name, Description: w.Description, Version: w.Version,
+		Preconditions: w.Preconditions, ClarificationPrompts: w.ClarificationPrompts,
+		MetaGuidance: w.MetaGuidance, TotalSteps: p.TotalSteps(),
+		Dialect: e.Definition.Dialect, Source: e.Source.Name, Hash: e.Definition.Hash,
+	}
+	if c.textArg("mode") != "metadata" {
+		first, err := p.Next(engine.NextRequest{})
+		if err != nil {
+			return nil, err
+		}
+		out.FirstStep = first.Step
+	}
+	return out, nil
 }
 
-func (s *stepTools) nextTool() *tool {
-	return &tool{
-		name: "workflow_next", title: "Get the next step",
-		description: "Get the next step of a workflow. Do the step, then call again with its id appended to completedSteps. Repeat until isComplete is true. " +
-			"In a loop append the step's id in every round. Send back the context you received, with the variables that the step asked you to set.",
-		params: []param{
-			idParam("workflowId"),
-			{
-				name: "completedSteps", kind: kindStrings, example: []any{},
-				description: "Ids of completed steps in order, repeats included; [] at first",
-			},
-			{
-				name: "context", kind: kindObject, example: map[string]any{},
-				description: "The context of the last answer plus variables set since; {} at first",
-			},
-		},
-		output: members{kindBool: "isComplete", kindObject: "guidance context", kindObjectOrNull: "step"}.schema(),
-		handle: func(ctx context.Context, in arguments) (any, error) {
-			p, _, err := s.compileProgram(ctx, "workflow_next", in)
-			if err != nil {
-				return nil, err
-			}
-			res, err := p.Next(engine.NextRequest{Completed: in.textsArg("completedSteps"), Context: in.objectArg("context")})
-			if err != nil {
-				return nil, err
-			}
-			if caller, err := callerFrom(ctx); s.memory != nil && err == nil {
-				s.memory.Walked(caller.Principal, in.textArg("workflowId"), in.textsArg("completedSteps"), res.Context)
-			}
-			return struct {
-				Step       *engine.StepView `json:"step"`
-				Guidance   engine.Guidance  `json:"guidance"`
-				IsComplete bool             `json:"isComplete"`
-				Context    map[string]any   `json:"context"`
-			}{res.Step, res.Guidance, res.IsComplete, res.Context}, nil
-		},
+func (s *stepTools) findNextStep(ctx context.Context, c call) (any, error) {
+	p, _, err := s.compileProgram(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	res, err := p.Next(engine.NextRequest{Completed: c.textsArg("completedSteps"), Context: c.objectArg("context")})
+	if err != nil {
+		return nil, err
+	}
+	if s.memory != nil {
+		s.memory.Walked(c.caller.Principal, c.textArg("workflowId"), c.textsArg("completedSteps"), res.Context)
+	}
+	return struct {
+		Step       *engine.StepView `json:"step"`
+		Guidance   engine.Guidance  `json:"guidance"`
+		IsComplete bool             `json:"isComplete"`
+		Context    map[string]any   `json:"context"`
+	}{res.Step, res.Guidance, res.IsComplete, res.Context}, nil
 }
 
 // validation is the answer of workflow_validate and workflow_validate_json.
@@ -243,37 +184,20 @@ func (v *validation) addSuggestions(lines ...string) {
 	}
 }
 
-func verdictSchema() map[string]any {
-	return members{kindStrings: "issues suggestions", kindBool: "valid"}.schema()
-}
-
-func (s *stepTools) validateTool() *tool {
-	return &tool{
-		name: "workflow_validate", title: "Check a step's output",
-		description: "Check the output of a step against its criteria before you continue. If it is not valid, fix the issues and check again.",
-		params: []param{
-			idParam("workflowId"),
-			{name: "stepId", kind: kindString, required: true, maxLength: maxID, example: "frame-task", description: "Id of the step; it may be in a loop"},
-			{name: "output", kind: kindString, required: true, example: "the output of the step", description: "The step's output"},
-			{name: "context", kind: kindObject, description: "Variables that conditional criteria read"},
-		},
-		output: verdictSchema(),
-		handle: func(ctx context.Context, in arguments) (any, error) {
-			p, _, err := s.compileProgram(ctx, "workflow_validate", in)
-			if err != nil {
-				return nil, err
-			}
-			step, err := stepWithOutput(p, in)
-			if err != nil {
-				return nil, err
-			}
-			res, err := step.Criteria.Check(in.textArg("output"), expr.Map(in.objectArg("context")))
-			if err != nil {
-				return nil, err
-			}
-			return validation{Valid: res.Valid, Issues: notNil(res.Issues), Suggestions: notNil(res.Suggestions)}, nil
-		},
+func (s *stepTools) validateOutput(ctx context.Context, c call) (any, error) {
+	p, _, err := s.compileProgram(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	step, err := stepWithOutput(p, c.arguments)
+	if err != nil {
+		return nil, err
+	}
+	res, err := step.Criteria.Check(c.textArg("output"), expr.Map(c.objectArg("context")))
+	if err != nil {
+		return nil, err
+	}
+	return validation{Valid: res.Valid, Issues: notNil(res.Issues), Suggestions: notNil(res.Suggestions)}, nil
 }
 
 // stepWithOutput finds the step whose output a call validates. A loop has no output.
@@ -309,58 +233,39 @@ func stepWithOutput(p *engine.Program, in arguments) (*steps.Step, error) {
 	return nil, bad
 }
 
-func (s *stepTools) validateJSON() *tool {
-	return &tool{
-		name: "workflow_validate_json", title: "Check a workflow definition",
-		description: "Check a workflow definition. Returns each diagnostic with its location and fix. See workflow_get_schema for the schema.",
-		params: []param{{
-			name: "workflowJson", kind: kindString, required: true, maxLength: 1 << 20,
-			example:     `{"id":"my-workflow","name":"My workflow","description":"What it achieves","version":"0.1.0","steps":[{"id":"first","title":"First","prompt":"Do this."}]}`,
-			description: "The definition, as JSON or YAML text",
-		}},
-		output: verdictSchema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			def, found := workflow.Check("", []byte(in.textArg("workflowJson")))
-			out := validation{
-				Valid: def != nil && !slices.ContainsFunc(found, isError), Issues: []string{}, Suggestions: []string{},
-				Diagnostics: limitDiagnostics(found, 50, "fix the listed diagnostics, then check again"),
-			}
-			for _, d := range out.Diagnostics {
-				if isError(d) {
-					out.Issues = append(out.Issues, d.Message)
-				}
-				out.addSuggestions(strings.Split(d.Fix, "\n")...)
-				if d.Code == doc.CodeJSONSyntax {
-					out.addSuggestions(
-						"Put keys and strings in double quotes; single quotes are not JSON.",
-						"Separate members by one comma; no comma after the last.",
-						"Close each brace and bracket that you open.",
-					)
-				}
-			}
-			return out, nil
-		},
+func (s *stepTools) validateDefinition(_ context.Context, c call) (any, error) {
+	def, found := workflow.Check("", []byte(c.textArg("workflowJson")))
+	out := validation{
+		Valid: def != nil && !slices.ContainsFunc(found, isError), Issues: []string{}, Suggestions: []string{},
+		Diagnostics: limitDiagnostics(found, 50, "fix the listed diagnostics, then check again"),
 	}
+	for _, d := range out.Diagnostics {
+		if isError(d) {
+			out.Issues = append(out.Issues, d.Message)
+		}
+		out.addSuggestions(strings.Split(d.Fix, "\n")...)
+		if d.Code == doc.CodeJSONSyntax {
+			out.addSuggestions(
+				"Put keys and strings in double quotes; single quotes are not JSON.",
+				"Separate members by one comma; no comma after the last.",
+				"Close each brace and bracket that you open.",
+			)
+		}
+	}
+	return out, nil
 }
 
-func (s *stepTools) schemaTool() *tool {
-	return &tool{
-		name: "workflow_get_schema", title: "Get the workflow schema",
-		description: "Get the JSON Schema of workflow definitions with a small example. For authors; not needed to follow a workflow.",
-		output:      members{kindObject: "schema metadata commonPatterns"}.schema(),
-		handle: func(context.Context, arguments) (any, error) {
-			return map[string]any{
-				"schema": json.RawMessage(steps.Schema()),
-				"metadata": map[string]any{
-					"version":     "1.0.0",
-					"description": "The steps dialect: a list of steps and loops with conditions and criteria.",
-					"usage":       "Write a definition that fits the schema, then check it with workflow_validate_json.",
-					"schemaPath":  "guideway://schemas/steps",
-				},
-				"commonPatterns": commonPatterns(),
-			}, nil
+func (s *stepTools) describeSchema(context.Context, call) (any, error) {
+	return map[string]any{
+		"schema": json.RawMessage(steps.Schema()),
+		"metadata": map[string]any{
+			"version":     "1.0.0",
+			"description": "The steps dialect: a list of steps and loops with conditions and criteria.",
+			"usage":       "Write a definition that fits the schema, then check it with workflow_validate_json.",
+			"schemaPath":  "guideway://schemas/steps",
 		},
-	}
+		"commonPatterns": commonPatterns(),
+	}, nil
 }
 
 // commonPatterns returns small examples to start from.
@@ -406,14 +311,14 @@ func newPhaseDetails(e *catalog.Opened) workflowDetails {
 }
 
 // compileProgram finds the step workflow that a call names, and compiles it.
-func (s *stepTools) compileProgram(ctx context.Context, toolName string, in arguments) (*engine.Program, *catalog.Opened, error) {
+func (s *stepTools) compileProgram(ctx context.Context, c call) (*engine.Program, *catalog.Opened, error) {
 	const field = "workflowId"
-	id := in.textArg(field)
-	snap, err := s.openSnapshot(ctx, s.nextTool, in)
+	id := c.textArg(field)
+	snap, err := s.openSnapshot(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := findWorkflow(ctx, snap, toolName, field, in)
+	e, err := findWorkflow(ctx, snap, c, field)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -422,7 +327,7 @@ func (s *stepTools) compileProgram(ctx context.Context, toolName string, in argu
 	}
 	bad := &callError{
 		Code: guideway.CodeInvalid, Field: field, Given: id,
-		Message: fmt.Sprintf("'%s' is a phase workflow, which %s does not support: the server keeps its state in a run", id, toolName),
+		Message: fmt.Sprintf("'%s' is a phase workflow, which %s does not support: the server keeps its state in a run", id, c.tool.Name),
 		Fix:     "ask the user to add the toolset runs to the server (--toolsets, or toolsets in guideway.json); then start a run with workflow_start",
 	}
 	if s.runs {
@@ -432,12 +337,12 @@ func (s *stepTools) compileProgram(ctx context.Context, toolName string, in argu
 	return nil, nil, bad
 }
 
-// openSnapshot returns the definitions for the project of a call of a tool.
-func (s *stepTools) openSnapshot(ctx context.Context, called func() *tool, in arguments) (*catalog.Snapshot, error) {
-	if in.textArg("project") == "" && len(rootsFrom(ctx)) == 0 {
+// openSnapshot returns the definitions for the project of a call.
+func (s *stepTools) openSnapshot(ctx context.Context, c call) (*catalog.Snapshot, error) {
+	if c.textArg("project") == "" && len(rootsFrom(ctx)) == 0 {
 		return s.places.catalog.Snapshot(), nil
 	}
-	where, err := s.places.findProject(ctx, call{tool: called(), arguments: in})
+	where, err := s.places.findProject(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -462,15 +367,15 @@ func unknownWorkflowFix(ctx context.Context, snap *catalog.Snapshot, meant strin
 }
 
 // findWorkflow finds the workflow that a call names in a field.
-func findWorkflow(ctx context.Context, snap *catalog.Snapshot, toolName, field string, in arguments) (*catalog.Opened, error) {
-	id := in.textArg(field)
+func findWorkflow(ctx context.Context, snap *catalog.Snapshot, c call, field string) (*catalog.Opened, error) {
+	id := c.textArg(field)
 	e, err := snap.Get(id)
 	if err == nil {
 		return e, nil
 	}
 	bad := &callError{
 		Code: guideway.ErrorCode(err), Field: field, Given: shortenValue(id),
-		Message: err.Error(), Fix: guideway.ErrorFix(err), Next: listCall(in),
+		Message: err.Error(), Fix: guideway.ErrorFix(err), Next: listCall(c.arguments),
 	}
 	if bad.Code == guideway.CodeNotFound {
 		ids, meant := similarWorkflows(snap, id)
@@ -479,11 +384,11 @@ func findWorkflow(ctx context.Context, snap *catalog.Snapshot, toolName, field s
 			bad.Allowed = ids
 		}
 		if meant != "" {
-			args := maps.Clone(in)
+			args := maps.Clone(c.arguments)
 			args[field] = meant
 			const longest = 2048
 			if text, err := jsontext.Marshal(args); err == nil && len(text) <= longest {
-				bad.Next = &run.Call{Tool: toolName, Arguments: args}
+				bad.Next = &run.Call{Tool: c.tool.Name, Arguments: args}
 			}
 		}
 	}

@@ -27,15 +27,15 @@ func (t *tool) suggestArguments(in arguments) arguments {
 			v = map[string]any{member: v}
 		}
 		if v, ok := p.fitValue(v); ok {
-			out[p.name] = v
+			out[p.Name] = v
 			delete(out, name)
 		}
 	}
-	for i := range t.params {
-		p := &t.params[i]
-		if v := out[p.name]; v != nil && p.checkValue(v) != "" {
+	for i := range t.Params {
+		p := &t.Params[i]
+		if v := out[p.Name]; v != nil && p.checkValue(v) != "" {
 			if v, ok := p.fitValue(v); ok {
-				out[p.name] = v
+				out[p.Name] = v
 			}
 		}
 	}
@@ -47,11 +47,11 @@ func (t *tool) suggestArguments(in arguments) arguments {
 // returns nil if the name is known or ambiguous, or if the call already has that parameter.
 func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 	var free []param
-	for _, p := range t.params {
-		if p.name == name {
+	for _, p := range t.Params {
+		if p.Name == name {
 			return nil, ""
 		}
-		if in[p.name] == nil {
+		if in[p.Name] == nil {
 			free = append(free, p)
 		}
 	}
@@ -59,8 +59,8 @@ func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 		return findParam(free, close), ""
 	}
 	for i := range free {
-		members := paramNames(free[i].members)
-		if findParam(free[i].members, name) != nil {
+		members := paramNames(free[i].Members)
+		if findParam(free[i].Members, name) != nil {
 			return &free[i], name
 		}
 		if close := spelling.Closest(name, members); close != "" {
@@ -71,7 +71,7 @@ func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 	// session matches sessionId, and budget matches budgetTokens.
 	var only *param
 	for i := range free {
-		if isLikeName(name, free[i].name) {
+		if isLikeName(name, free[i].Name) {
 			if only != nil {
 				return nil, ""
 			}
@@ -82,7 +82,7 @@ func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 }
 
 func findParam(params []param, name string) *param {
-	return lists.Find(params, func(p *param) bool { return p.name == name })
+	return lists.Find(params, func(p *param) bool { return p.Name == name })
 }
 
 // isLikeName reports whether a given name is a shorter form of a parameter's name, or for
@@ -114,19 +114,19 @@ func (p param) fitValue(v any) (any, bool) {
 func (p param) convertValue(v any) any {
 	text, isText := v.(string)
 	switch {
-	case p.kind == kindObject && isText:
+	case p.Kind == kindObject && isText:
 		return p.parseObject(text)
-	case p.kind == kindObject:
+	case p.Kind == kindObject:
 		m, _ := v.(map[string]any)
 		return p.renameMembers(m)
-	case p.kind == kindStrings && isText:
+	case p.Kind == kindStrings && isText:
 		if list, ok := decodeJSON(text).([]any); ok {
 			return list
 		}
 		return []any{text}
-	case p.kind == kindString && !isText:
+	case p.Kind == kindString && !isText:
 		return valueText(v)
-	case p.kind == kindBool && isText:
+	case p.Kind == kindBool && isText:
 		if b, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
 			return b
 		}
@@ -142,22 +142,22 @@ func (p param) parseObject(text string) any {
 	if m, ok := decodeJSON(text).(map[string]any); ok {
 		return m
 	}
-	if len(p.members) > 0 && p.members[0].kind == kindString {
-		return map[string]any{p.members[0].name: text}
+	if len(p.Members) > 0 && p.Members[0].Kind == kindString {
+		return map[string]any{p.Members[0].Name: text}
 	}
 	return nil
 }
 
 // renameMembers returns an object with misspelt member names corrected.
 func (p param) renameMembers(m map[string]any) any {
-	if p.members == nil || m == nil {
+	if p.Members == nil || m == nil {
 		return nil
 	}
 	out := map[string]any{}
 	for _, name := range sortedKeys(m) {
 		to := name
-		if findParam(p.members, name) == nil {
-			to = spelling.Closest(name, paramNames(p.members))
+		if findParam(p.Members, name) == nil {
+			to = spelling.Closest(name, paramNames(p.Members))
 		}
 		if to != "" && m[name] != nil {
 			out[to] = m[name]
@@ -190,23 +190,23 @@ func decodeJSON(text string) any {
 
 // isRunTool reports whether a run is the only object of the tool's calls.
 func (t *tool) isRunTool() bool {
-	p := findParam(t.params, "handle")
-	return p != nil && (p.required || findParam(t.params, "runId") != nil)
+	p := findParam(t.Params, "handle")
+	return p != nil && (p.Required || findParam(t.Params, "runId") != nil)
 }
 
 // unknownParam returns the error about an argument that the tool does not have.
 func (t *tool) unknownParam(in arguments, name string) error {
-	err := t.badCall(in, name, fmt.Sprintf("%s has no parameter %q", t.name, shortenValue(name)))
+	err := t.badCall(in, name, fmt.Sprintf("%s has no parameter %q", t.Name, shortenValue(name)))
 	err.Given = nil
-	err.Allowed = paramNames(t.params)
+	err.Allowed = paramNames(t.Params)
 	id, _ := in[name].(string)
 	switch p, member := t.guessParam(in, name); {
 	case p != nil && member != "":
-		err.Fix = fmt.Sprintf("%s is a member of %s", member, p.name)
+		err.Fix = fmt.Sprintf("%s is a member of %s", member, p.Name)
 	case p != nil:
-		err.Fix = fmt.Sprintf("did you mean %q?", p.name)
-		err.Next = t.nextCall(in, p.name)
-	case normalizeName(name) == "runid" && id != "" && findParam(t.params, "handle") != nil:
+		err.Fix = fmt.Sprintf("did you mean %q?", p.Name)
+		err.Next = t.nextCall(in, p.Name)
+	case normalizeName(name) == "runid" && id != "" && findParam(t.Params, "handle") != nil:
 		err.Fix = "the run's handle is in the answer of workflow_status"
 		err.Next = &run.Call{Tool: "workflow_status", Arguments: map[string]any{"runId": shortenValue(id)}}
 	}

@@ -21,44 +21,32 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// tool is a tool of this server: its description for clients, and its handler.
+// tool is a tool of this server: its declaration, and its handler.
 type tool struct {
-	name, title, description string
-	params                   []param
-	// effect is the effect of a call on the server's data.
-	effect effect
-	// output is the schema of the answer. The schema requires no member, because errors
-	// have different members.
-	output map[string]any
-	// handle answers a call with valid arguments. The answer is a textAnswer, or must
-	// marshal to a JSON object.
-	handle func(ctx context.Context, in arguments) (any, error)
-	// serve replaces handle if the tool acts for a caller. The answer may be a *question to
-	// the person at the client.
+	declaration
+	// serve answers a call with valid arguments. The answer is a textAnswer, a *question to
+	// the person at the client, or must marshal to a JSON object.
 	serve func(ctx context.Context, c call) (any, error)
 	// legal, if set, returns a legal call to replace the one that an error suggests, or nil
 	// to keep the suggested one.
 	legal func(ctx context.Context, suggested *run.Call) *run.Call
-	// paged is set if a call can be repeated for the next page although it does not only
-	// read.
-	paged bool
 	// failed, if set, converts an error to the form that callers of this tool expect.
 	failed func(*callError) any
 }
 
 // effect is the effect of a tool on the server's data.
-type effect int
+type effect string
 
 const (
 	// effectNone: the call only reads.
-	effectNone effect = iota
+	effectNone effect = ""
 	// effectAdds: each call adds data.
-	effectAdds
+	effectAdds effect = "adds"
 	// effectAddsOnce: the call adds data; repeating it has no further effect.
-	effectAddsOnce
+	effectAddsOnce effect = "addsOnce"
 	// effectReplaces: the call overwrites or ends something; repeating it has no further
 	// effect.
-	effectReplaces
+	effectReplaces effect = "replaces"
 )
 
 // question is an answer that asks the person at the client. The client then repeats the
@@ -77,17 +65,17 @@ const gateForm = "gate"
 
 // mcpTool returns the tool as the protocol describes it.
 func (t *tool) mcpTool() *mcp.Tool {
-	no, destroys := false, t.effect == effectReplaces
+	no, destroys := false, t.Effect == effectReplaces
 	hints := &mcp.ToolAnnotations{
-		ReadOnlyHint: t.effect == effectNone, IdempotentHint: t.effect != effectAdds, OpenWorldHint: &no,
+		ReadOnlyHint: t.Effect == effectNone, IdempotentHint: t.Effect != effectAdds, OpenWorldHint: &no,
 	}
-	if t.effect != effectNone {
+	if t.Effect != effectNone {
 		hints.DestructiveHint = &destroys
 	}
 	return &mcp.Tool{
-		Name: t.name, Title: t.title, Description: t.description,
-		InputSchema:  inputSchema(t.params),
-		OutputSchema: t.output, Annotations: hints,
+		Name: t.Name, Title: t.Title, Description: t.Description,
+		InputSchema:  inputSchema(t.Params),
+		OutputSchema: outputSchema(t.Output), Annotations: hints,
 	}
 }
 
@@ -133,9 +121,6 @@ func (c call) badCall(field, message string) *callError {
 }
 
 func (t *tool) answerCall(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
-	if t.handle != nil {
-		return t.handle(ctx, in)
-	}
 	caller, err := callerFrom(ctx)
 	if err != nil {
 		return nil, err
@@ -146,7 +131,7 @@ func (t *tool) answerCall(ctx context.Context, req *mcp.CallToolRequest, in argu
 // suggestLegal replaces the call that an error suggests by one that is legal now.
 func (t *tool) suggestLegal(ctx context.Context, err error) {
 	var bad *callError
-	if t.legal == nil || !errors.As(err, &bad) || bad.Next == nil || bad.Next.Tool != t.name {
+	if t.legal == nil || !errors.As(err, &bad) || bad.Next == nil || bad.Next.Tool != t.Name {
 		return
 	}
 	if better := t.legal(ctx, bad.Next); better != nil {
@@ -195,8 +180,8 @@ func (t *tool) newCallError(ctx context.Context, logger *slog.Logger, err error)
 	if !errors.As(err, &ce) {
 		ce = &callError{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
 		if ce.Code == guideway.CodeInternal {
-			logger.ErrorContext(ctx, "a tool failed", "tool", t.name, "error", err)
-			ce.Message = t.name + " failed; see the server's log"
+			logger.ErrorContext(ctx, "a tool failed", "tool", t.Name, "error", err)
+			ce.Message = t.Name + " failed; see the server's log"
 		}
 	}
 	if t.failed != nil {
@@ -220,19 +205,13 @@ func newErrorResult(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}
 }
 
-// members are the members of an answer: for each kind, their names separated by spaces.
-type members map[valueKind]string
-
-// schema returns the JSON Schema of an object with the members.
-func (m members) schema() map[string]any { return m.schemaWith(nil) }
-
-// schemaWith is like schema, with further members that have their own schemas.
-func (m members) schemaWith(more map[string]any) map[string]any {
-	properties := map[string]any{}
-	maps.Copy(properties, more)
-	for kind, names := range m {
-		for name := range strings.FieldsSeq(names) {
-			properties[name] = kind.jsonSchema()
+// outputSchema returns the JSON Schema of an answer with members, which are of a kind or have
+// a schema.
+func outputSchema(members map[string]any) map[string]any {
+	properties := maps.Clone(members)
+	for name, member := range members {
+		if kind, ok := member.(string); ok {
+			properties[name] = valueKind(kind).jsonSchema()
 		}
 	}
 	return map[string]any{"type": "object", "properties": properties}

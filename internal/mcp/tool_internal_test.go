@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -16,26 +18,27 @@ import (
 func TestInternalErrorsAreOnlyLogged(t *testing.T) {
 	t.Parallel()
 	failing := []*tool{
-		{name: "failing", handle: func(context.Context, arguments) (any, error) {
+		{declaration: declaration{Name: "failing"}, serve: func(context.Context, call) (any, error) {
 			return nil, errors.New("secret detail")
 		}},
-		{name: "unwritable", handle: func(context.Context, arguments) (any, error) {
+		{declaration: declaration{Name: "unwritable"}, serve: func(context.Context, call) (any, error) {
 			return map[string]any{"secret detail": func() {}}, nil
 		}},
 	}
+	ctx := auth.WithPrincipal(t.Context(), guideway.Principal{User: "ann"})
 	for _, broken := range failing {
 		var log bytes.Buffer
 		serve := broken.newHandler(&responder{logger: slog.New(slog.NewTextHandler(&log, nil)), answers: AnswersAuto})
-		res, err := serve(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}})
+		res, err := serve(ctx, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}})
 		if err != nil || !res.IsError {
-			t.Fatalf("%s: %v, %v", broken.name, res, err)
+			t.Fatalf("%s: %v, %v", broken.Name, res, err)
 		}
 		text := res.Content[0].(*mcp.TextContent).Text
-		if strings.Contains(text, "secret") || !strings.Contains(text, broken.name+" failed; see the server's log") {
-			t.Errorf("%s: the answer is %s", broken.name, text)
+		if strings.Contains(text, "secret") || !strings.Contains(text, broken.Name+" failed; see the server's log") {
+			t.Errorf("%s: the answer is %s", broken.Name, text)
 		}
-		if !strings.Contains(log.String(), broken.name) {
-			t.Errorf("%s: the log is %s", broken.name, log.String())
+		if !strings.Contains(log.String(), broken.Name) {
+			t.Errorf("%s: the log is %s", broken.Name, log.String())
 		}
 	}
 }
