@@ -104,6 +104,11 @@ func (l *Log) Append(ctx context.Context, e Entry) (err error) {
 			return l.failed("create", err)
 		}
 	}
+	for _, path := range []string{l.Path, l.Path + ".lock"} {
+		if err := atomicfile.EnsureFile(path); err != nil {
+			return l.failed("create", err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
 	lock := flock.New(l.Path + ".lock")
@@ -111,7 +116,7 @@ func (l *Log) Append(ctx context.Context, e Entry) (err error) {
 		return l.failed("lock", err)
 	}
 	defer func() { _ = lock.Unlock() }()
-	file, err := os.OpenFile(l.Path, os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(l.Path, os.O_RDWR, 0)
 	if err != nil {
 		return l.failed("open", err)
 	}
