@@ -98,7 +98,7 @@ func (c *Classifier) classifyKey(key string) (Verdict, bool) {
 	form := formOf(words)
 	for _, rule := range c.keys {
 		if phrase, ok := rule.findPhrase(form); ok {
-			return Verdict{rule.layer, fmt.Sprintf("the name %s %q: %s", rule.at.describePosition(), phrase, rule.why), FromKey}, true
+			return Verdict{rule.Layer, fmt.Sprintf("the name %s %q: %s", rule.At.describePosition(), phrase, rule.Why), FromKey}, true
 		}
 	}
 	return Verdict{}, false
