@@ -25,10 +25,10 @@ import (
 var schemaSQL string
 
 const (
-	// applicationID is in the file's header: "gdwq".
-	applicationID = 0x67647771
+	// applicationID is in the file's header: "gdr1".
+	applicationID = 0x67647231
 	// schemaVersion is the version of the schema.
-	schemaVersion = 2
+	schemaVersion = 1
 	// busyTime is the maximum time that a connection waits for another process.
 	busyTime = 5 * time.Second
 )
@@ -135,8 +135,6 @@ func (l *Log) prepareTables(ctx context.Context) error {
 	switch {
 	case id == applicationID && version == schemaVersion:
 		return nil
-	case id == applicationID && version == 1:
-		return l.addHeldColumn(ctx)
 	case id == applicationID:
 		return guideway.Errorf(guideway.CodeUnavailable, "the request log %s has schema version %d, but this version of Guideway supports only %d", l.path, version, schemaVersion).
 			WithFix("use the version of Guideway that created the file, or move the file away to start a new log")
@@ -152,19 +150,6 @@ func (l *Log) prepareTables(ctx context.Context) error {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, schemaSQL+fmt.Sprintf(";PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, schemaVersion))
-		return err
-	})
-}
-
-// addHeldColumn migrates a file from version 1.
-func (l *Log) addHeldColumn(ctx context.Context) error {
-	return l.inTransaction(ctx, func(tx *sql.Tx) error {
-		// Another process may have migrated the file first.
-		var version int
-		if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil || version == schemaVersion {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, fmt.Sprintf("ALTER TABLE requests ADD COLUMN held TEXT NOT NULL DEFAULT ''; PRAGMA user_version = %d", schemaVersion))
 		return err
 	})
 }

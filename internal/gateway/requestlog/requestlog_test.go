@@ -2,7 +2,6 @@ package requestlog_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -384,40 +383,5 @@ func TestForeignFilesAreRefused(t *testing.T) {
 	}
 	if _, err := requestlog.Open(t.Context(), filepath.Join(path, "below")); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("a directory that is a file: %v", err)
-	}
-}
-
-// A file of version 1, without the column of held calls, is migrated and keeps its entries.
-func TestFileOfVersion1(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "requests.db")
-	log, err := requestlog.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entry := func(id string) *requestlog.Entry {
-		return &requestlog.Entry{ID: id, At: time.UnixMilli(1), Status: requestlog.StatusHeld, HeldCall: "c_" + id}
-	}
-	if err := errors.Join(log.Write(t.Context(), requestlog.Batch{Entries: []*requestlog.Entry{entry("q_1")}}), log.Close()); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.ExecContext(t.Context(), "ALTER TABLE requests DROP COLUMN held; PRAGMA user_version = 1")
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if log, err = requestlog.Open(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	if err := log.Write(t.Context(), requestlog.Batch{Entries: []*requestlog.Entry{entry("q_2")}}); err != nil {
-		t.Fatal(err)
-	}
-	list, err := log.List(t.Context(), requestlog.Filter{})
-	if err != nil || len(list) != 2 || list[0].HeldCall != "c_q_2" || list[1].HeldCall != "" {
-		t.Errorf("the entries are %+v %v", list, err)
 	}
 }

@@ -17,27 +17,15 @@ import (
 //go:embed schema.sql
 var schemaSQL string
 
-//go:embed schema_hook_state.sql
-var schemaHookStateSQL string
-
-//go:embed schema_terms.sql
-var schemaTermsSQL string
-
-//go:embed schema_instances.sql
-var schemaInstancesSQL string
-
-//go:embed schema_shared.sql
-var schemaSharedSQL string
-
 // migrations returns the statements that migrate the tables to the versions 1, 2 and so on.
 // A change of the tables appends a migration; a released migration is never edited.
 //
 // During an upgrade, processes of both versions use the tables. A migration therefore only
 // adds: tables, and columns that may be missing in an insert (expand). What no process uses
 // any more is removed by a migration of a later release (contract), which also sets the column
-// oldest of guideway_schema to the first version that does not use it.
+// oldest of guideway_tables to the first version that does not use it.
 func migrations() []string {
-	return []string{schemaSQL, schemaHookStateSQL, schemaTermsSQL, schemaInstancesSQL, schemaSharedSQL}
+	return []string{schemaSQL}
 }
 
 // applyMigrations migrates the tables to the latest version in one transaction. If
@@ -74,7 +62,7 @@ func (s *Store) applyMigrations(ctx context.Context, steps []string) error {
 			return nil
 		}
 		s.log.InfoContext(ctx, "migrated the tables", "schema", s.schema, "version", len(steps))
-		_, err = tx.Exec(ctx, `update guideway_schema set version = $1`, len(steps))
+		_, err = tx.Exec(ctx, `update guideway_tables set version = $1`, len(steps))
 		return err
 	})
 }
@@ -99,7 +87,7 @@ type querier interface {
 func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var own, other bool
 	// to_regclass would use a cache that is older than the lock.
-	err := q.QueryRow(ctx, `select coalesce(bool_or(tablename = 'guideway_schema'), false), coalesce(bool_or(tablename = 'schema_migrations'), false)
+	err := q.QueryRow(ctx, `select coalesce(bool_or(tablename = 'guideway_tables'), false), coalesce(bool_or(tablename in ('schema_migrations', 'guideway_schema')), false)
 		from pg_tables where schemaname = $1`, s.schema).Scan(&own, &other)
 	if err != nil || !own && !other {
 		return 0, err
@@ -109,8 +97,7 @@ func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, 
 			WithFix("use a different schema: add search_path=NAME to the URL of the store")
 	}
 	var have, oldest int
-	// An older version of the table has no column oldest.
-	err = q.QueryRow(ctx, `select version, coalesce((to_jsonb(v) ->> 'oldest')::int, version) from guideway_schema v`).Scan(&have, &oldest)
+	err = q.QueryRow(ctx, `select version, oldest from guideway_tables`).Scan(&have, &oldest)
 	if err == nil && have > newest && oldest > newest {
 		return 0, guideway.Errorf(guideway.CodeUnavailable,
 			"the tables at %s have version %d, which supports programs of version %d or later; this version of Guideway supports versions up to %d", s.where, have, oldest, newest).

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/platform/words"
-	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
@@ -28,7 +26,7 @@ func TestMigrateConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := queryNumber(t, u, `select count(*)::int from guideway_schema where version > 0`); n != 1 {
+	if n := queryNumber(t, u, `select count(*)::int from guideway_tables where version > 0`); n != 1 {
 		t.Errorf("%d versions are stored", n)
 	}
 }
@@ -67,7 +65,7 @@ func TestRollingUpgrade(t *testing.T) {
 	requireNoError(t, postgres.Migrate(t.Context(), s, expand))
 	requireNoError(t, s.Append(t.Context(), newCommit(r, 1, nil)))
 	createTestRun(t, openStore(t, postgres.Options{URL: u}), "r_b")
-	contract := `alter table runs drop column project_path; update guideway_schema set oldest = 1000`
+	contract := `alter table runs drop column project_path; update guideway_tables set oldest = 1000`
 	requireNoError(t, postgres.Migrate(t.Context(), s, expand, contract))
 	_, err := postgres.Open(t.Context(), postgres.Options{URL: u})
 	checkError(t, err, guideway.CodeUnavailable, "versions up to")
@@ -78,36 +76,6 @@ func TestRollingUpgrade(t *testing.T) {
 	checkError(t, err, guideway.CodeUnavailable, "versions up to")
 }
 
-// TestMigrateWords checks that the texts of runs that an older version indexed are found
-// by their stems and beginnings after the migration.
-func TestMigrateWords(t *testing.T) {
-	t.Parallel()
-	u := newSchemaURL(t)
-	s := openStore(t, postgres.Options{URL: u})
-	d, c := newTestRun("r_a", "ada", "")
-	c.Terms = words.Of("token")
-	requireNoError(t, s.Create(t.Context(), d, c))
-	requireNoError(t, s.Close())
-	execSQL(t, u, `
-		create text search dictionary guideway_stem (template = pg_catalog.snowball, language = english);
-		create text search configuration guideway_words (copy = pg_catalog.english);
-		alter table run_words add column text text not null default '';
-		create index run_words_of_records on run_words (run) where seq = 0;
-		update run_words set text = 'Refactored validateJWT', vector = vector || to_tsvector('guideway_words', 'Refactored validateJWT');
-		drop table shared, instances, drives;
-		alter table guideway_schema drop column oldest;
-		update guideway_schema set version = 2`)
-	s = openStore(t, postgres.Options{URL: u})
-	for _, query := range []string{"refactoring", "validate"} {
-		hits, err := s.Search(t.Context(), run.Search{Filter: run.Filter{User: "ada"}, Query: words.Parse(query)})
-		if err != nil || len(hits) != 1 {
-			t.Errorf("%s finds %+v, %v", query, hits, err)
-		}
-	}
-	d, c = newTestRun("r_b", "ada", "")
-	requireNoError(t, s.Create(t.Context(), d, c))
-}
-
 // TestMigrateForeign checks that tables of another program are not changed.
 func TestMigrateForeign(t *testing.T) {
 	t.Parallel()
@@ -115,6 +83,7 @@ func TestMigrateForeign(t *testing.T) {
 		"other columns":  `create table schema_migrations (version bigint not null primary key, dirty boolean not null); insert into schema_migrations values (3, false)`,
 		"no names":       `create table schema_migrations (version bigint not null primary key, dirty boolean not null)`,
 		"another's name": `create table schema_migrations (version int, name text); insert into schema_migrations values (1, 'shop')`,
+		"before release": `create table guideway_schema (version int not null); insert into guideway_schema values (5)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

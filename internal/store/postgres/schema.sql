@@ -2,18 +2,13 @@
 -- byte, NUL and what is not UTF-8 included, and no collation decides what is
 -- equal. encode(id, 'escape') makes it readable.
 
--- The one row has the version of these tables. The name of the table identifies them
--- as those of a released guideway.
-create table guideway_schema (
-  version int not null
+-- The one row has the version of these tables, and the oldest version whose programs can use
+-- them as they are now. The name of the table identifies them as those of a released guideway.
+create table guideway_tables (
+  version int not null,
+  oldest  int not null
 );
-insert into guideway_schema values (0);
-
--- Words are stemmed as English, and there are no stop words: what the words of a
--- search are worth is decided by how rare they are.
-create text search dictionary guideway_stem (template = pg_catalog.snowball, language = english);
-create text search configuration guideway_words (copy = pg_catalog.english);
-alter text search configuration guideway_words alter mapping replace english_stem with guideway_stem;
+insert into guideway_tables values (0, 1);
 
 create table definitions (
   hash    bytea primary key,
@@ -105,10 +100,8 @@ create table run_words (
   id     bigint generated always as identity primary key,
   run    bytea not null,
   seq    bigint not null,
-  text   text not null,
   vector tsvector not null
 );
-create index run_words_of_records on run_words (run) where seq = 0;
 -- A commit leaves its words in a list, and the one that makes it too long files
 -- them all. A short list keeps that one quick, and searches too.
 create index run_words_by_word on run_words using gin (vector) with (gin_pending_list_limit = 256);
@@ -289,4 +282,39 @@ create table slots (
   key      text primary key,
   value    bytea not null,
   modified timestamptz not null default clock_timestamp()
+);
+
+-- The state of hook scripts. A value without a time in expires does not expire. The index
+-- has all that the size of a graph's state and the deletion of expired values need.
+create table hook_state (
+  graph   bytea not null,
+  scope   bytea not null,
+  key     bytea not null,
+  value   bytea not null,
+  bytes   bigint not null,
+  expires timestamptz,
+  primary key (graph, scope, key)
+) with (fillfactor = 50);
+create index hook_state_sizes on hook_state (graph, expires) include (bytes);
+
+-- The processes that drive machine runs, with the time of their last sign of life in
+-- milliseconds, and the runs that they drive.
+create table instances (
+  id   bytea primary key,
+  seen bigint not null
+) with (fillfactor = 50);
+create table drives (
+  run       bytea primary key,
+  user_id   bytea not null,
+  instance  bytea not null,
+  attended  int not null,
+  cancelled int not null default 0
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- What all instances of a deployment share: credentials, approvals and settings. Each
+-- value has a MAC with a key that is derived from the key of the journal.
+create table shared (
+  name    text collate "C" primary key,
+  value   text not null,
+  touched timestamptz not null
 );

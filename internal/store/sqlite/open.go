@@ -18,8 +18,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
-// applicationID is the application id in the header of a store: "gdws".
-const applicationID = 0x67647773
+// applicationID is the application id in the header of a store: "gdw1".
+const applicationID = 0x67647731
 
 // openDatabases creates, checks and migrates the file and opens its connections, while it
 // excludes other processes.

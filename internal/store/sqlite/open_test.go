@@ -68,6 +68,7 @@ func TestForeignFiles(t *testing.T) {
 		{"PRAGMA application_id = 252006674", "CREATE TABLE places (url)"},
 		{"PRAGMA user_version = 1", "CREATE TABLE runs (id)"},
 		{"PRAGMA application_id = 7"},
+		{"PRAGMA application_id = 1734637427; PRAGMA user_version = 4"}, // a file from before the first release
 	} {
 		path := filepath.Join(dir, fmt.Sprint(i, ".db"))
 		execStatements(t, path, statements...)

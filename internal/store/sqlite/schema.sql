@@ -87,9 +87,10 @@ CREATE TABLE snapshots (
   mac   BLOB
 ) STRICT;
 
--- Rows are only ever added: one for each commit that brings words. Ranks are
--- reckoned without the lengths of texts, so columnsize is left out.
-CREATE VIRTUAL TABLE words USING fts5 (scope, text, tokenize = 'porter unicode61', columnsize = 0);
+-- Terms are prepared by package words: a tokenizer only splits them at spaces. The table
+-- keeps no texts, because its rows are never deleted. Ranks are computed without the lengths
+-- of texts.
+CREATE VIRTUAL TABLE words USING fts5 (scope, text, tokenize = 'ascii', content = '', columnsize = 0, detail = column);
 
 CREATE TABLE documents (
   num          INTEGER PRIMARY KEY,
@@ -207,7 +208,7 @@ CREATE TABLE checkpoint_tags (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX checkpoint_tags_of ON checkpoint_tags (num);
 
-CREATE VIRTUAL TABLE checkpoint_words USING fts5 (scope, text, tokenize = 'porter unicode61');
+CREATE VIRTUAL TABLE checkpoint_words USING fts5 (scope, text, tokenize = 'ascii');
 -- What is deleted leaves nothing in the index.
 INSERT INTO checkpoint_words (checkpoint_words, rank) VALUES ('secure-delete', 1);
 
@@ -229,3 +230,37 @@ CREATE TABLE checkpoint_audit (
   detail     TEXT NOT NULL
 ) STRICT;
 CREATE INDEX checkpoint_audit_of_user ON checkpoint_audit (user, num);
+
+-- The state of hook scripts. expires is 0 for a value that does not expire. The index
+-- has all that the size of a graph's state and the deletion of expired values need.
+CREATE TABLE hook_state (
+  graph   TEXT NOT NULL,
+  scope   TEXT NOT NULL,
+  key     BLOB NOT NULL,
+  value   BLOB NOT NULL,
+  bytes   INTEGER NOT NULL,
+  expires INTEGER NOT NULL,
+  UNIQUE (graph, scope, key)
+) STRICT;
+CREATE INDEX hook_state_sizes ON hook_state (graph, expires, bytes);
+
+-- The processes that drive machine runs, with the time of their last sign of life in
+-- milliseconds; the runs that they drive; and the jobs that are due at a time.
+CREATE TABLE instances (
+  id   TEXT PRIMARY KEY,
+  seen INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE drives (
+  run       TEXT PRIMARY KEY,
+  user      TEXT NOT NULL,
+  instance  TEXT NOT NULL,
+  attended  INTEGER NOT NULL,
+  cancelled INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE TABLE jobs (
+  n    INTEGER PRIMARY KEY AUTOINCREMENT,
+  run  TEXT NOT NULL UNIQUE,
+  user TEXT NOT NULL,
+  due  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX jobs_by_time ON jobs (due);
