@@ -10,7 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/cli/server"
-	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
@@ -65,7 +65,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The approved version of the tool differs from the version that the server offers.
-	if err := server.NewPinStore(a, cfg).Approve("one", map[string]gateway.Pin{"count": {Hash: "another"}}); err != nil {
+	if err := server.NewPinStore(a, cfg).Approve("one", map[string]pins.Pin{"count": {Hash: "another"}}); err != nil {
 		t.Fatal(err)
 	}
 	m := agentTools(t, d)

@@ -32,7 +32,7 @@ func annotate(raw json.RawMessage, rule config.UpstreamTool) json.RawMessage {
 	if set == nil {
 		return raw
 	}
-	annotations, err := jsonrpc.With(objectMember(raw, "annotations"), set...)
+	annotations, err := jsonrpc.With(jsonrpc.ObjectMember(raw, "annotations"), set...)
 	if err != nil { // The tool was parsed before.
 		return raw
 	}
@@ -55,7 +55,7 @@ func (t *tool) policyCall(arguments json.RawMessage) toolpolicy.Call {
 // configuration.
 func annotationsOf(raw json.RawMessage) map[string]bool {
 	var declared map[string]any
-	if json.Unmarshal(objectMember(raw, "annotations"), &declared) != nil {
+	if json.Unmarshal(jsonrpc.ObjectMember(raw, "annotations"), &declared) != nil {
 		return nil
 	}
 	hints := map[string]bool{}
@@ -65,13 +65,4 @@ func annotationsOf(raw json.RawMessage) map[string]bool {
 		}
 	}
 	return hints
-}
-
-// objectMember returns a member of an object that is an object, or an empty object.
-func objectMember(raw json.RawMessage, key string) json.RawMessage {
-	members, err := jsonrpc.Members(raw, key)
-	if value := members[key]; err == nil && len(value) > 0 && value[0] == '{' {
-		return value
-	}
-	return json.RawMessage(`{}`)
 }

@@ -89,7 +89,7 @@ func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawM
 func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, o *observation) (json.RawMessage, error) {
 	whole := r.Scopes != nil // the call of a machine or a check
 	if c.Modern && r.Header != nil {
-		if failure := checkHeaders(t.headers, r.Header, r.Arguments); failure != nil {
+		if failure := upstream.CheckHeaders(t.headers, r.Header, r.Arguments); failure != nil {
 			o.setRefused(failure.Message)
 			return nil, failure
 		}
@@ -224,7 +224,7 @@ type route struct {
 	original, shown string
 	// prompt reports whether original is the name of a prompt.
 	prompt  bool
-	headers []headerArgument
+	headers []upstream.HeaderArgument
 	// tasks reports whether the upstream may run the request as a task, or the request is
 	// about a task.
 	tasks bool
@@ -343,7 +343,7 @@ func (c *Client) newCall(a route, r Request, extra ...jsonrpc.Member) upstream.C
 	}
 	call := upstream.Call{
 		Method: a.method, Name: a.original, Members: append(members, extra...),
-		Meta: forwardedMeta(r.Meta), Capabilities: c.encodeCapabilities(a.tasks), Headers: headersOf(a.headers, r.Arguments),
+		Meta: forwardedMeta(r.Meta), Capabilities: c.encodeCapabilities(a.tasks), Headers: upstream.HeadersOf(a.headers, r.Arguments),
 		Progress: c.Token != nil,
 	}
 	if c.Level != "" {
@@ -406,7 +406,7 @@ func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, 
 		if err != nil {
 			return nil, g.describeTaskError(c, a, err)
 		}
-		if a.tasks && (a.method != methodCall || textMember(result, resultType) == taskResult) {
+		if a.tasks && (a.method != methodCall || jsonrpc.TextMember(result, resultType) == taskResult) {
 			return g.finishTask(c, a, result)
 		}
 		if !s.Modern() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/sanitize"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
@@ -128,9 +129,9 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 	}
 	var message string
 	_ = json.Unmarshal(members["message"], &message)
-	message, _ = cleanDescription(message)
+	message, _ = sanitize.Description(message)
 	if schema := members["requestedSchema"]; schema != nil {
-		shown, _ := sanitize(schema)
+		shown, _ := sanitize.Object(schema)
 		params, err = jsonrpc.With(params, jsonrpc.Member{Key: "requestedSchema", Value: shown})
 		if err != nil {
 			return nil, err

@@ -109,7 +109,7 @@ const maxFastCall = 8 << 20
 // statusOf returns the HTTP status of an answer.
 func statusOf(err error) int {
 	var failure *jsonrpc.Error
-	if errors.As(err, &failure) && (failure.Code == missingCapability || failure.Code == headerMismatch) {
+	if errors.As(err, &failure) && (failure.Code == missingCapability || failure.Code == upstream.HeaderMismatch) {
 		return http.StatusBadRequest
 	}
 	return http.StatusOK
@@ -240,7 +240,7 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 	c.Notify = func(_ context.Context, method string, params json.RawMessage) {
 		if method == "notifications/message" {
 			least := slices.Index(logLevels(), c.Level)
-			if least < 0 || slices.Index(logLevels(), textMember(params, "level")) < least {
+			if least < 0 || slices.Index(logLevels(), jsonrpc.TextMember(params, "level")) < least {
 				return
 			}
 		}

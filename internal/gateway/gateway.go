@@ -21,6 +21,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
@@ -42,7 +43,7 @@ type Entry struct {
 	// Sessions sets which clients share a session.
 	Sessions Sessions
 	// Pins sets which tools, prompts, templates and pages need approval.
-	Pins PinMode
+	Pins pins.Mode
 	// PerMinute limits the calls to the upstream per minute, and ToolPerMinute the calls to
 	// each tool; zero means unlimited.
 	PerMinute, ToolPerMinute int
@@ -75,7 +76,7 @@ type Options struct {
 	// Project, if set, limits the gateway to the upstreams of that project.
 	Project string
 	// Pins stores the approvals; if nil, everything is approved.
-	Pins Pins
+	Pins pins.Pins
 	// ClientPerMinute limits the calls of one client per minute; zero means unlimited.
 	ClientPerMinute int
 	// ListTime is the maximum time that a list waits for unknown upstreams, 15 seconds if
@@ -289,9 +290,9 @@ func (e *Entry) Check() error {
 		return invalid("sessions mode", string(e.Sessions), string(SessionsAuto), string(SessionsShared), string(SessionsClient))
 	}
 	switch e.Pins {
-	case "", PinFirstUse, PinApprove, PinOff:
+	case "", pins.ModeFirstUse, pins.ModeApprove, pins.ModeOff:
 	default:
-		return invalid("pin mode", string(e.Pins), string(PinFirstUse), string(PinApprove), string(PinOff))
+		return invalid("pin mode", string(e.Pins), string(pins.ModeFirstUse), string(pins.ModeApprove), string(pins.ModeOff))
 	}
 	if e.Prefix != "" {
 		if err := upstream.CheckName(e.Prefix); err != nil {
@@ -493,7 +494,7 @@ func toolResult(body json.RawMessage) json.RawMessage {
 }
 
 // textContent returns the content of a result with an object as text.
-func textContent(body json.RawMessage) json.RawMessage { return encodeList(textBlock(string(body))) }
+func textContent(body json.RawMessage) json.RawMessage { return jsonrpc.List(textBlock(string(body))) }
 
 // textBlock returns a block of content with a text.
 func textBlock(text string) json.RawMessage {

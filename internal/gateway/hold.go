@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
@@ -46,7 +47,7 @@ func (g *Gateway) bindCall(c *Client, t *tool, arguments json.RawMessage) (holds
 	if err != nil {
 		return holds.Binding{}, nil, err
 	}
-	pin, err := pinOf(t.definition)
+	pin, err := pins.Of(t.definition)
 	if err != nil {
 		return holds.Binding{}, nil, guideway.Errorf(guideway.CodeRefused, "the call needs the approval of a person, but the definition of the tool is invalid: %w", err).
 			WithFix("ask the user to check the upstream: guideway upstream show %s", t.member.Name())

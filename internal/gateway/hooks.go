@@ -284,12 +284,12 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 	out := make([]*tool, 0, len(list))
 	for _, raw := range list {
 		members, err := jsonrpc.Members(raw, "name", "description", "inputSchema")
-		original := textMember(raw, "name")
+		original := jsonrpc.TextMember(raw, "name")
 		if schema := members["inputSchema"]; err != nil || original == "" || len(schema) == 0 || schema[0] != '{' {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool whose name or inputSchema is missing or invalid: %s", clipText(string(raw), maxName)).WithFix(hookFix)
 		}
 		name := m.namePrefix() + original
-		t := tool{entry: entry{member: m, original: original, name: name, full: name}, description: textMember(raw, "description")}
+		t := tool{entry: entry{member: m, original: original, name: name, full: name}, description: jsonrpc.TextMember(raw, "description")}
 		if old := known[original]; old != nil {
 			t.name, t.full, t.uses = old.name, old.full, old.uses
 		} else if replaceInvalid(name) != name || len(name) > maxAdvertised {

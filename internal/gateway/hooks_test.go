@@ -12,6 +12,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
@@ -148,9 +149,9 @@ func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 	for mode, held := range map[string]string{upstreamtest.Changing: "echo", upstreamtest.Growing: "new2"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			pins := newPins(t, t.TempDir())
+			store := newPins(t, t.TempDir())
 			hooks := &replaceHooks{pairs: map[string][]string{"tools/call params": {`"name":"params"`, `"name":"` + held + `"`}}}
-			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: pins, Hooks: hooks})
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: store, Hooks: hooks})
 			p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 			p.toolNames()
 			if err := r.Refresh(t.Context(), "one"); err != nil {
@@ -161,11 +162,11 @@ func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 			if !strings.HasPrefix(got, "isError") || !strings.Contains(got, "one__"+held+" waits for approval") {
 				t.Errorf("the redirected call returned %s", got)
 			}
-			waiting, err := gateway.Review(pins, r.Known("one"), "one")
+			waiting, err := pins.Review(store, r.Known("one"), "one")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+			if err := pins.Accept(store, "one", "ann", waiting); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()

@@ -121,7 +121,7 @@ func (g *Gateway) readResult(c *Client, r Request) (json.RawMessage, error) {
 		}
 		blocks = append(blocks, textBlock(text))
 	}
-	return c.finishResult(jsonrpc.Object(jsonrpc.Member{Key: "content", Value: encodeList(blocks...)}))
+	return c.finishResult(jsonrpc.Object(jsonrpc.Member{Key: "content", Value: jsonrpc.List(blocks...)}))
 }
 
 // parseQuery reads the arguments of result_read.

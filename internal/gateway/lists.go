@@ -106,11 +106,11 @@ func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a r
 // withClientURI returns an error with the URI that the client used, instead of the upstream's.
 func withClientURI(err error, a route) error {
 	var failure *jsonrpc.Error
-	if !errors.As(err, &failure) || a.method != methodRead || textMember(failure.Data, "uri") != a.original {
+	if !errors.As(err, &failure) || a.method != methodRead || jsonrpc.TextMember(failure.Data, "uri") != a.original {
 		return err
 	}
 	changed := *failure
-	changed.Data = rewriteObject(failure.Data, func(key string, value json.RawMessage) json.RawMessage {
+	changed.Data = jsonrpc.RewriteObject(failure.Data, func(key string, value json.RawMessage) json.RawMessage {
 		if key == "uri" {
 			return jsonrpc.Text(a.shown)
 		}
@@ -191,11 +191,11 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 	s := g.readySurface(ctx, c)
 	var e *entry
 	key := "name"
-	if name := textMember(ref, "name"); members["name"] != nil {
+	if name := jsonrpc.TextMember(ref, "name"); members["name"] != nil {
 		e = s.prompt[name]
 	} else {
 		key = "uri"
-		uri := textMember(ref, "uri")
+		uri := jsonrpc.TextMember(ref, "uri")
 		if e = s.address[uri]; e == nil {
 			if m, original := s.findRoute(uri); m != nil {
 				e = &entry{member: m, name: uri, original: original}
@@ -203,7 +203,7 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 		}
 	}
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt or resource with the %s %q", key, clipText(textMember(ref, key), maxName))}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt or resource with the %s %q", key, clipText(jsonrpc.TextMember(ref, key), maxName))}
 	}
 	if e.blocked != "" {
 		return nil, blockedError("the prompt or template "+e.name, e.blocked, e.member)

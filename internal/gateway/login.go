@@ -50,7 +50,7 @@ func (g *Gateway) sendAfterLogin(ctx context.Context, c *Client, a route, r Requ
 			}
 		}
 	}
-	if textMember(answer, "action") != "accept" {
+	if jsonrpc.TextMember(answer, "action") != "accept" {
 		return nil, refused
 	}
 	late := time.NewTimer(loginWait)

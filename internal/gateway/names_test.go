@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
@@ -120,7 +121,7 @@ func TestLongNamesKeepAccess(t *testing.T) {
 		t.Errorf("the renamed tool returned %s", got)
 	}
 
-	held := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{withPins(newEntry(t, "one", upstreamtest.LongNames), gateway.PinApprove)}, Pins: newPins(t, t.TempDir())})
+	held := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{withPins(newEntry(t, "one", upstreamtest.LongNames), pins.ModeApprove)}, Pins: newPins(t, t.TempDir())})
 	p = held.connectClient(t, clientSetup{user: "ann", version: legacy})
 	for _, name := range []string{read, "one__" + long[0]} {
 		if got := p.callTool(name, nil); !strings.Contains(got, "waits for approval") {
@@ -143,7 +144,7 @@ func TestLongNamesShareLimit(t *testing.T) {
 	}
 }
 
-func withPins(e gateway.Entry, mode gateway.PinMode) gateway.Entry {
+func withPins(e gateway.Entry, mode pins.Mode) gateway.Entry {
 	e.Pins = mode
 	return e
 }

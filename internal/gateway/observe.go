@@ -239,8 +239,8 @@ const (
 // headers.
 func traceOf(c *Client, meta json.RawMessage) Trace {
 	if bytes.Contains(meta, []byte(traceParent)) {
-		if parent := textMember(meta, traceParent); parent != "" {
-			return Trace{Parent: parent, State: textMember(meta, traceState)}
+		if parent := jsonrpc.TextMember(meta, traceParent); parent != "" {
+			return Trace{Parent: parent, State: jsonrpc.TextMember(meta, traceState)}
 		}
 	}
 	return c.Trace

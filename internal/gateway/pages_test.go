@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -97,14 +98,14 @@ func TestOnlyUpstreamWithPagesKeepsURIs(t *testing.T) {
 // approves the change, and neither is a new page if every tool needs approval.
 func TestChangedPageNeedsApproval(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []gateway.PinMode{gateway.PinFirstUse, gateway.PinApprove} {
+	for _, mode := range []pins.Mode{pins.ModeFirstUse, pins.ModeApprove} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			pins := newPins(t, t.TempDir())
+			store := newPins(t, t.TempDir())
 			read := func(content string) (string, error) {
 				e := newEntry(t, "one", upstreamtest.Pages)
 				e.Pins, e.Spec.Env[upstreamtest.PageVariable] = mode, content
-				p := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: pins}).connectClient(t, clientSetup{user: "ann", version: legacy})
+				p := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: store}).connectClient(t, clientSetup{user: "ann", version: legacy})
 				result, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "ui://chart/view.html"})
 				if err != nil {
 					return "", err
@@ -113,12 +114,12 @@ func TestChangedPageNeedsApproval(t *testing.T) {
 			}
 			approve := func(why string) {
 				t.Helper()
-				waiting, err := gateway.Review(pins, &upstream.Catalog{}, "one")
-				waiting = slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return w.Tool != "page:ui://chart/view.html" })
+				waiting, err := pins.Review(store, &upstream.Catalog{}, "one")
+				waiting = slices.DeleteFunc(waiting, func(w pins.Waiting) bool { return w.Tool != "page:ui://chart/view.html" })
 				if err != nil || len(waiting) != 1 || waiting[0].Why != why || !strings.Contains(waiting[0].Diff(), "sha256:") {
 					t.Fatalf("waiting: %+v %v", waiting, err)
 				}
-				if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+				if err := pins.Accept(store, "one", "ann", waiting); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -129,7 +130,7 @@ func TestChangedPageNeedsApproval(t *testing.T) {
 					t.Fatalf("reading %s returned %q, %v", content, text, err)
 				}
 			}
-			if mode == gateway.PinApprove {
+			if mode == pins.ModeApprove {
 				refused("good", "new page")
 				approve("new")
 			}

@@ -1,121 +1,33 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
-	"github.com/guideway-dev/guideway/internal/platform/digest"
-	"github.com/guideway-dev/guideway/internal/platform/jsontext"
-	"github.com/guideway-dev/guideway/internal/platform/lists"
-	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
-// PinMode sets which tools, prompts, templates and pages need approval.
-type PinMode string
-
-// The pin modes.
+// The beginnings of the reasons that an approval does not remove.
 const (
-	// PinFirstUse approves all tools, prompts and templates when the upstream is first used,
-	// and each page when it is first read. Changes, and those that are added later, wait for
-	// human approval. It is the default.
-	PinFirstUse PinMode = "first-use"
-	// PinApprove requires human approval for every tool, prompt, template and page.
-	PinApprove PinMode = "approve"
-	// PinOff approves everything.
-	PinOff PinMode = "off"
+	invalidDefinition   = "its definition is invalid: "
+	unreadableApprovals = "the approvals cannot be read: "
 )
-
-// Pin is the stored state of a tool, a prompt, a template or a page.
-type Pin struct {
-	Hash string `json:"hash"`
-	// Definition is the definition that Hash identifies.
-	Definition json.RawMessage `json:"definition"`
-	Approved   time.Time       `json:"approvedAt"`
-	By         string          `json:"by"`
-}
-
-// Pins stores the pins of upstreams.
-type Pins interface {
-	// Approved returns the pins of an upstream by their names; nil if nothing was ever
-	// pinned.
-	Approved(upstream string) (map[string]Pin, error)
-	// Approve adds pins. A pin with an empty hash removes the stored one.
-	Approve(upstream string, pins map[string]Pin) error
-}
-
-// pinOf returns the pin of an entry of a list. The pin covers everything that is passed on to
-// clients. An invalid definition has no pin, and neither has one with a duplicate member:
-// it has several readings, and the pin would cover one of them.
-func pinOf(raw json.RawMessage) (Pin, error) {
-	var kept []jsonrpc.Member
-	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
-		if key == "_meta" {
-			value = withoutVolatile(value)
-		}
-		value = jsontext.Normalize(value)
-		if key != "_meta" || string(value) != "{}" {
-			kept = append(kept, jsonrpc.Member{Key: key, Value: value})
-		}
-		return nil
-	})
-	if err == nil {
-		err = jsonrpc.CheckUnique(raw)
-	}
-	if err != nil {
-		return Pin{}, err
-	}
-	slices.SortFunc(kept, func(a, b jsonrpc.Member) int { return strings.Compare(a.Key, b.Key) })
-	definition := jsonrpc.Object(kept...)
-	return Pin{Hash: digest.Hex(definition), Definition: definition}, nil
-}
-
-// withoutVolatile removes the members of _meta that belong to one message, the trace context
-// and the progress token: they differ each time, so a pin cannot cover them. Without such
-// members, it returns the same bytes.
-func withoutVolatile(meta json.RawMessage) json.RawMessage {
-	var kept []jsonrpc.Member
-	removed := false
-	err := jsonrpc.Each(meta, func(key string, value json.RawMessage) error {
-		switch key {
-		case "traceparent", "tracestate", "baggage", "progressToken":
-			removed = true
-		default:
-			kept = append(kept, jsonrpc.Member{Key: key, Value: value})
-		}
-		return nil
-	})
-	if err != nil || !removed {
-		return meta // A _meta that is not an object is kept.
-	}
-	return jsonrpc.Object(kept...)
-}
-
-// withoutVolatileMeta returns an entry of a list without the members of its _meta that belong
-// to one message. Clients must not get them, because no pin covers them.
-func withoutVolatileMeta(raw json.RawMessage) json.RawMessage {
-	return rewriteObject(raw, func(key string, value json.RawMessage) json.RawMessage {
-		if key == "_meta" {
-			return withoutVolatile(value)
-		}
-		return value
-	})
-}
 
 // pinReader returns the pins of an upstream, like Pins.Approved.
-type pinReader func(upstream string) (map[string]Pin, error)
+type pinReader func(upstream string) (map[string]pins.Pin, error)
 
 // readPinsOnce returns a pinReader for surfaces that are built together. It reads the pins
 // of an upstream once, but reads missing pins again, because building the first surface may
 // store them.
 func (g *Gateway) readPinsOnce() pinReader {
-	read := map[string]map[string]Pin{}
-	return func(name string) (map[string]Pin, error) {
+	read := map[string]map[string]pins.Pin{}
+	return func(name string) (map[string]pins.Pin, error) {
 		if known := read[name]; known != nil {
 			return known, nil
 		}
@@ -125,56 +37,9 @@ func (g *Gateway) readPinsOnce() pinReader {
 	}
 }
 
-// promptPin is the prefix of the names of prompts among the pins. If a tool has the same
-// name as such a pin, the hashes differ, and the tool and the prompt wait for approval.
-const promptPin = "prompt:"
-
-// templatePin, resourcePin and skillPin are the prefixes for resource templates, for pages in
-// lists of resources, and for skills.
-const (
-	templatePin = "template:"
-	resourcePin = "resource:"
-	skillPin    = "skill:"
-)
-
-// The beginnings of the reasons that an approval does not remove.
-const (
-	invalidDefinition   = "its definition is invalid: "
-	unreadableApprovals = "the approvals cannot be read: "
-)
-
-// pinnedEntry is an entry of a catalog that needs a pin.
-type pinnedEntry struct {
-	// name is the name among the pins, and kind is the kind of the entry, such as "tool".
-	name, kind string
-	raw        json.RawMessage
-}
-
-// pinnedEntries returns the tools, the prompts, the resource templates, the pages and the
-// skills of a catalog. Other resources are data that change with every file: nothing runs
-// them, and no description of a tool depends on them.
-func pinnedEntries(c *upstream.Catalog) []pinnedEntry {
-	list := lists.Map(c.Tools, func(raw json.RawMessage) pinnedEntry { return pinnedEntry{textMember(raw, "name"), "tool", raw} })
-	for _, raw := range c.Prompts {
-		list = append(list, pinnedEntry{promptPin + textMember(raw, "name"), "prompt", raw})
-	}
-	for _, raw := range c.Templates {
-		list = append(list, pinnedEntry{templatePin + textMember(raw, "uriTemplate"), "resource template", raw})
-	}
-	for _, raw := range c.Resources {
-		if uri := textMember(raw, "uri"); isPage(uri) {
-			list = append(list, pinnedEntry{resourcePin + uri, "page", raw})
-		}
-	}
-	for _, raw := range c.Skills {
-		list = append(list, pinnedEntry{skillPin + textMember(raw, "uri"), "skill", raw})
-	}
-	return list
-}
-
 // hashedEntry is an entry with the hash of its pin, or the reason why it has none.
 type hashedEntry struct {
-	pinnedEntry
+	pins.Entry
 	hash string
 	err  error
 }
@@ -187,8 +52,8 @@ func (g *Gateway) hashEntries(c *upstream.Catalog) []hashedEntry {
 	if known {
 		return list
 	}
-	for _, e := range pinnedEntries(c) {
-		pin, err := pinOf(e.raw)
+	for _, e := range pins.Entries(c) {
+		pin, err := pins.Of(e.Raw)
 		list = append(list, hashedEntry{e, pin.Hash, err})
 	}
 	g.hashed[c] = list
@@ -203,36 +68,36 @@ func (g *Gateway) forgetHashes(used map[*upstream.Catalog]bool) {
 // checkPins returns the entries of an upstream that wait for approval, with the reasons. At
 // the first use of the upstream it pins all valid entries instead, unless the pin mode
 // requires approval. The caller holds mu.
-func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[string]string {
+func (g *Gateway) checkPins(m *member, c *upstream.Catalog, read pinReader) map[string]string {
 	held := map[string]string{}
-	if g.opts.Pins == nil || m.Pins == PinOff {
+	if g.opts.Pins == nil || m.Pins == pins.ModeOff {
 		return held
 	}
-	approved, err := pins(m.Name())
+	approved, err := read(m.Name())
 	if err != nil {
-		for _, e := range pinnedEntries(c) {
-			held[e.name] = unreadableApprovals + err.Error()
+		for _, e := range pins.Entries(c) {
+			held[e.Name] = unreadableApprovals + err.Error()
 		}
 		return held
 	}
 	// If the pins of a running upstream are removed, the upstream was removed, and its next
 	// process has its first use.
 	_, had := g.pinned.Load(m.Upstream)
-	first := approved == nil && m.Pins != PinApprove && !had
-	fresh := map[string]Pin{}
+	first := approved == nil && m.Pins != pins.ModeApprove && !had
+	fresh := map[string]pins.Pin{}
 	for _, e := range g.hashEntries(c) {
-		old, known := approved[e.name]
+		old, known := approved[e.Name]
 		switch {
 		case e.err != nil:
-			held[e.name] = invalidDefinition + e.err.Error()
+			held[e.Name] = invalidDefinition + e.err.Error()
 		case first:
-			pin, _ := pinOf(e.raw) // An entry with a hash has a pin.
+			pin, _ := pins.Of(e.Raw) // An entry with a hash has a pin.
 			pin.Approved, pin.By = time.Now(), "first use"
-			fresh[e.name] = pin
+			fresh[e.Name] = pin
 		case !known:
-			held[e.name] = "new " + e.kind
+			held[e.Name] = "new " + e.Kind
 		case old.Hash != e.hash:
-			held[e.name] = "changed since its approval"
+			held[e.Name] = "changed since its approval"
 		}
 	}
 	if approved != nil || len(fresh) > 0 {
@@ -246,174 +111,65 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	return held
 }
 
-// Waiting is the difference between the approved and the current definition of a tool, a
-// prompt, a template or a page.
-type Waiting struct {
-	// Tool is the name of the pin: the name of the tool, or the name or URI with the prefix
-	// "prompt:", "template:", "resource:", "skill:" or "page:".
-	Tool string `json:"tool"`
-	Why  string `json:"why"`
-	// Before is the approved definition, nil for a new one; After is the current
-	// definition, nil for a removed one.
-	Before json.RawMessage `json:"before,omitempty"`
-	After  json.RawMessage `json:"after,omitempty"`
-	// Hash is the hash of After. The approval checks it, so that the approved definition is
-	// the reviewed one.
-	Hash string `json:"hash,omitempty"`
-	pin  Pin
+// checkPage compares the page that an upstream returned with its pin, and returns the page
+// without the members that the pin does not cover. Hosts run a page together with the tool
+// that refers to it, so a page needs the same approval as a tool. pins.ModeFirstUse pins a page
+// when it is first read.
+func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) (json.RawMessage, error) {
+	if g.opts.Pins == nil || m.Pins == pins.ModeOff || !pins.IsPage(uri) {
+		return result, nil
+	}
+	members, err := jsonrpc.Members(result, "contents")
+	switch {
+	case err != nil:
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the page %s is invalid: %w", clipText(uri, maxAddress), err).
+			WithFix("ask the user to report it to the developers of the upstream %s", m.Name())
+	case members["contents"] == nil:
+		return result, nil // the upstream asks for input first
+	}
+	contents := jsonrpc.RewriteList(members["contents"], pins.WithoutVolatileMeta)
+	page := []jsonrpc.Member{{Key: "contents", Value: contents}}
+	for _, key := range []string{resultType, "ttlMs", "cacheScope"} {
+		if value := members[key]; value != nil {
+			page = append(page, jsonrpc.Member{Key: key, Value: value})
+		}
+	}
+	return jsonrpc.Object(page...), g.checkPagePin(m, uri, pins.OfPage(contents))
 }
 
-// Review returns the entries of a catalog that differ from their pins, the pins
-// that the catalog lacks, and the pages that wait for approval.
-func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
-	approved, err := pins.Approved(name)
+// withheldError returns the error for a page or a skill whose pin cannot be read or stored.
+func withheldError(what, why string, err error) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s is withheld: %s: %v; %s", what, why, err, cmp.Or(guideway.ErrorFix(err), "try again"))}
+}
+
+// checkPagePin returns an error unless a page equals its approved pin, or is pinned by this
+// call as the first use.
+func (g *Gateway) checkPagePin(m *member, uri string, pin pins.Pin) error {
+	approved, err := g.opts.Pins.Approved(m.Name())
 	if err != nil {
-		return nil, err
+		return withheldError("the page "+clipText(uri, maxAddress), "the approvals cannot be read", err)
 	}
-	var waiting []Waiting
-	offered := map[string]bool{}
-	for _, e := range pinnedEntries(c) {
-		tool := e.name
-		offered[tool] = true
-		pin, err := pinOf(e.raw)
-		if err != nil {
-			continue
-		}
-		old, known := approved[tool]
-		switch {
-		case !known:
-			waiting = append(waiting, Waiting{Tool: tool, Why: "new", After: pin.Definition, Hash: pin.Hash, pin: pin})
-		case old.Hash != pin.Hash:
-			waiting = append(waiting, Waiting{Tool: tool, Why: "changed", Before: old.Definition, After: pin.Definition, Hash: pin.Hash, pin: pin})
-		}
+	old, known := approved[pins.PagePrefix+uri]
+	if known && old.Hash == pin.Hash {
+		return nil
 	}
-	for _, tool := range slices.Sorted(maps.Keys(approved)) {
-		if isPagePin(tool) {
-			if page, ok := waitingPage(approved, tool); ok {
-				waiting = append(waiting, page)
-			}
-			continue
-		}
-		if !offered[tool] {
-			waiting = append(waiting, Waiting{Tool: tool, Why: "gone", Before: approved[tool].Definition})
+	pin.Approved, pin.By = time.Now(), "first use"
+	name, why := pins.PagePrefix+uri, ""
+	switch {
+	case pins.CountPages(approved) >= pins.MaxPages:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the page %s cannot be approved: the upstream has %d approved and waiting pages, the maximum; to discard them, the user can remove the upstream and add it again", clipText(uri, maxAddress), pins.MaxPages)}
+	case known:
+		name, why = pins.PageOfferPrefix+uri, "changed since its approval"
+	case m.Pins == pins.ModeApprove:
+		name, why = pins.PageOfferPrefix+uri, "new page"
+	}
+	if approved[name].Hash != pin.Hash {
+		if err := g.opts.Pins.Approve(m.Name(), map[string]pins.Pin{name: pin}); err != nil {
+			return withheldError("the page "+clipText(uri, maxAddress), "its pin could not be stored", err)
 		}
 	}
-	return waiting, nil
-}
-
-// Accept approves reviewed changes, removals included.
-func Accept(pins Pins, name, by string, list []Waiting) error {
-	accepted := map[string]Pin{}
-	for _, w := range list {
-		w.pin.Approved, w.pin.By = time.Now(), by
-		if w.After == nil {
-			w.pin = Pin{}
-		}
-		if uri, ok := strings.CutPrefix(w.Tool, pagePin); ok {
-			accepted[pageOffer+uri] = Pin{}
-		}
-		accepted[w.Tool] = w.pin
+	if why == "" {
+		return nil
 	}
-	return pins.Approve(name, accepted)
-}
-
-// Change is one difference between definitions. Hidden characters are escaped.
-type Change struct {
-	// Path contains the keys and indexes that lead to the value, such as
-	// "/inputSchema/properties/path/type".
-	Path   string `json:"path"`
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
-}
-
-// Changes returns the differences in the order of the paths.
-func (w Waiting) Changes() []Change {
-	before, after := flatten(w.Before), flatten(w.After)
-	keys := slices.Collect(maps.Keys(after))
-	for key := range before {
-		if _, both := after[key]; !both {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	var list []Change
-	for _, key := range keys {
-		if before[key] != after[key] {
-			list = append(list, Change{Path: escapeHidden(key), Before: before[key], After: after[key]})
-		}
-	}
-	return list
-}
-
-// Diff formats Changes for a terminal, one line for each value.
-func (w Waiting) Diff() string {
-	var b strings.Builder
-	for _, c := range w.Changes() {
-		if c.Before != "" {
-			fmt.Fprintf(&b, "- %s: %s\n", c.Path, c.Before)
-		}
-		if c.After != "" {
-			fmt.Fprintf(&b, "+ %s: %s\n", c.Path, c.After)
-		}
-	}
-	return b.String()
-}
-
-// flatten maps the path of each value to the value.
-func flatten(definition json.RawMessage) map[string]string {
-	out := map[string]string{}
-	var walk func(path string, value any)
-	walk = func(path string, value any) {
-		switch v := value.(type) {
-		case map[string]any:
-			if len(v) == 0 {
-				out[path] = "{}"
-			}
-			for key, sub := range v {
-				walk(path+"/"+key, sub)
-			}
-		case []any:
-			if len(v) == 0 {
-				out[path] = "[]"
-			}
-			for i, sub := range v {
-				walk(fmt.Sprintf("%s/%d", path, i), sub)
-			}
-		case string:
-			out[path] = escapeHidden(v)
-		default:
-			text, _ := json.Marshal(v) // Strings, numbers, booleans and null always marshal.
-			out[path] = string(text)
-		}
-	}
-	var decoded any
-	if len(definition) > 0 && json.Unmarshal(definition, &decoded) == nil {
-		walk("", decoded)
-	}
-	return out
-}
-
-// escapeHidden escapes line breaks, tabs and hidden characters. Unlike in cleanDescription,
-// no hidden character is exempt. It also escapes the backslash, so that different texts stay
-// different.
-func escapeHidden(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\\':
-			b.WriteString(`\\`)
-		case visible.IsHidden(r) || r == '\r' || r == '\t':
-			fmt.Fprintf(&b, `\u{%04X}`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// ToolNames returns the upstream's names of the tools of a catalog.
-func ToolNames(c *upstream.Catalog) []string {
-	return lists.Map(c.Tools, func(raw json.RawMessage) string { return textMember(raw, "name") })
+	return blockedError("the page "+clipText(uri, maxAddress), why, m)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,8 +27,8 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
-			pins := newPins(t, t.TempDir())
-			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", c.mode)}, Pins: pins})
+			store := newPins(t, t.TempDir())
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", c.mode)}, Pins: store})
 			p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 			p.toolNames()
 			if err := r.Refresh(t.Context(), "one"); err != nil {
@@ -40,12 +41,12 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 			if got := p.callTool("one__"+c.tool, args{"text": "x"}); !strings.Contains(got, "waits for approval") || !strings.Contains(got, "guideway upstream approve one") {
 				t.Errorf("the call returned %s", got)
 			}
-			waiting, err := gateway.Review(pins, r.Known("one"), "one")
-			waiting = slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return strings.Contains(w.Tool, ":") })
+			waiting, err := pins.Review(store, r.Known("one"), "one")
+			waiting = slices.DeleteFunc(waiting, func(w pins.Waiting) bool { return strings.Contains(w.Tool, ":") })
 			if err != nil || len(waiting) != 1 || waiting[0].Why != c.why || !strings.Contains(waiting[0].Diff(), c.diff) {
 				t.Fatalf("waiting: %+v %v", waiting, err)
 			}
-			if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+			if err := pins.Accept(store, "one", "ann", waiting); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()
@@ -60,7 +61,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 func TestApproveAll(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
-	e.Pins = gateway.PinApprove
+	e.Pins = pins.ModeApprove
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: newPins(t, t.TempDir())})
 	if names := r.connectClient(t, clientSetup{user: "ann", version: legacy}).toolNames(); len(names) != 1 {
 		t.Errorf("the tools are %v", names)
@@ -85,44 +86,44 @@ func TestDamagedPins(t *testing.T) {
 func TestPinnedDefinitions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	pins := newPins(t, dir)
+	store := newPins(t, dir)
 	sum := sha256.Sum256([]byte(`{"name":"a"}`))
-	err := pins.Approve("one", map[string]gateway.Pin{"a": {Hash: hex.EncodeToString(sum[:]), Definition: json.RawMessage(`{"name":"a"}`), By: "ann"}, "gone": {}})
+	err := store.Approve("one", map[string]pins.Pin{"a": {Hash: hex.EncodeToString(sum[:]), Definition: json.RawMessage(`{"name":"a"}`), By: "ann"}, "gone": {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := pins.Approved("one"); err != nil || len(got) != 1 || string(got["a"].Definition) != `{"name":"a"}` {
+	if got, err := store.Approved("one"); err != nil || len(got) != 1 || string(got["a"].Definition) != `{"name":"a"}` {
 		t.Errorf("the pins are %v, %v", got, err)
 	}
-	if got, err := pins.Approved("two"); err != nil || got != nil {
+	if got, err := store.Approved("two"); err != nil || got != nil {
 		t.Errorf("the pins of another upstream are %v, %v", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "pins", "definitions", "one.json"), []byte(`{"a":{"name":"b"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := pins.Approved("one"); err != nil || got["a"].Definition != nil || got["a"].Hash == "" {
+	if got, err := store.Approved("one"); err != nil || got["a"].Definition != nil || got["a"].Hash == "" {
 		t.Errorf("the edited pins are %v, %v", got, err)
 	}
 }
 
 // newPins returns a pin store in a directory.
-func newPins(t *testing.T, dir string) gateway.PinStore {
+func newPins(t *testing.T, dir string) pins.Store {
 	t.Helper()
 	store, err := approval.Open(approval.Options{Path: filepath.Join(dir, "approvals.json"), Key: []byte("key")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gateway.PinStore{Approvals: store, Dir: filepath.Join(dir, "pins")}
+	return pins.Store{Approvals: store, Dir: filepath.Join(dir, "pins")}
 }
 
 // A difference shows hidden characters.
 func TestDiff(t *testing.T) {
 	t.Parallel()
-	w := gateway.Waiting{Before: []byte(`{"description":"a","x":{"y":1}}`), After: []byte("{\"description\":\"a\u200bb\\n\",\"x\":{\"y\":1}}")}
+	w := pins.Waiting{Before: []byte(`{"description":"a","x":{"y":1}}`), After: []byte("{\"description\":\"a\u200bb\\n\",\"x\":{\"y\":1}}")}
 	if got, want := w.Diff(), "- /description: a\n+ /description: a\\u{200B}b\\n\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	w = gateway.Waiting{Before: []byte(`{"description":"⚠"}`), After: []byte(`{"description":"⚠\ufe0f"}`)}
+	w = pins.Waiting{Before: []byte(`{"description":"⚠"}`), After: []byte(`{"description":"⚠\ufe0f"}`)}
 	if got, want := w.Diff(), "- /description: ⚠\n+ /description: ⚠\\u{FE0F}\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -136,8 +137,8 @@ func TestChangedPromptNeedsApproval(t *testing.T) {
 		upstreamtest.Changing: {"greet", "changed", "+ /arguments/0/description: Your password"},
 		upstreamtest.Growing:  {"new2", "new", "+ /name: new2"},
 	} {
-		pins := newPins(t, t.TempDir())
-		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: pins})
+		store := newPins(t, t.TempDir())
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: store})
 		p := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
 		names := func() string {
 			list, err := p.session.ListPrompts(t.Context(), nil)
@@ -168,12 +169,12 @@ func TestChangedPromptNeedsApproval(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "waits for approval") {
 			t.Errorf("%s: the completion returned %v", mode, err)
 		}
-		all, err := gateway.Review(pins, r.Known("one"), "one")
-		waiting := slices.DeleteFunc(all, func(w gateway.Waiting) bool { return !strings.HasPrefix(w.Tool, "prompt:") })
+		all, err := pins.Review(store, r.Known("one"), "one")
+		waiting := slices.DeleteFunc(all, func(w pins.Waiting) bool { return !strings.HasPrefix(w.Tool, "prompt:") })
 		if err != nil || len(waiting) != 1 || waiting[0].Tool != "prompt:"+c.prompt || waiting[0].Why != c.why || !strings.Contains(waiting[0].Diff(), c.diff) {
 			t.Fatalf("%s: waiting: %+v %v", mode, waiting, err)
 		}
-		if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+		if err := pins.Accept(store, "one", "ann", waiting); err != nil {
 			t.Fatal(err)
 		}
 		r.Reload()
@@ -191,8 +192,8 @@ func TestChangedTemplateNeedsApproval(t *testing.T) {
 		upstreamtest.Changing: {"note://{id}", "changed", "+ /icons/0/src: https://evil.example/icon.png"},
 		upstreamtest.Growing:  {"new2://{id}", "new", "+ /uriTemplate: new2://{id}"},
 	} {
-		pins := newPins(t, t.TempDir())
-		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: pins})
+		store := newPins(t, t.TempDir())
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: store})
 		p := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
 		if got := listedURIs(t, p); !slices.Equal(got, []string{"note://one", "note://{id}"}) {
 			t.Errorf("%s: the lists have %q", mode, got)
@@ -215,12 +216,12 @@ func TestChangedTemplateNeedsApproval(t *testing.T) {
 		if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "new2://x"}); err == nil {
 			t.Errorf("%s: a URI of the waiting template was read", mode)
 		}
-		all, err := gateway.Review(pins, r.Known("one"), "one")
-		waiting := slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.Tool != "template:"+c.template })
+		all, err := pins.Review(store, r.Known("one"), "one")
+		waiting := slices.DeleteFunc(all, func(w pins.Waiting) bool { return w.Tool != "template:"+c.template })
 		if err != nil || len(waiting) != 1 || waiting[0].Why != c.why || !strings.Contains(waiting[0].Diff(), c.diff) {
 			t.Fatalf("%s: waiting: %+v %v", mode, waiting, err)
 		}
-		if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+		if err := pins.Accept(store, "one", "ann", waiting); err != nil {
 			t.Fatal(err)
 		}
 		r.Reload()

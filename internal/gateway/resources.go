@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/yosida95/uritemplate/v3"
 )
@@ -13,12 +15,6 @@ import (
 // namesPath separates the name of an upstream from the scheme "guideway", so that the URI
 // differs from all URIs of this server.
 const namesPath = "upstreams/"
-
-// isPage reports whether a URI is the URI of a page that a host shows with a tool.
-func isPage(uri string) bool {
-	begin, _ := splitURI(uri)
-	return strings.EqualFold(begin, "ui://")
-}
 
 // splitURI splits a URI or a URI template. The beginning is the scheme with its colon, and
 // the slashes of an authority; it is empty without a scheme.
@@ -79,10 +75,10 @@ func (s *surface) claimRealms(m *member, c *upstream.Catalog, waiting map[string
 		}
 	}
 	for _, raw := range c.Resources {
-		claim(textMember(raw, "uri"), false)
+		claim(jsonrpc.TextMember(raw, "uri"), false)
 	}
 	for _, raw := range c.Templates {
-		if uri := textMember(raw, "uriTemplate"); waiting[templatePin+uri] == "" {
+		if uri := jsonrpc.TextMember(raw, "uriTemplate"); waiting[pins.TemplatePrefix+uri] == "" {
 			claim(uri, isOpen(uri))
 		}
 	}
@@ -164,7 +160,7 @@ func (s *surface) findRoute(uri string) (*member, string) {
 // address.
 func (s *surface) addResources(m *member, c *upstream.Catalog, waiting map[string]string) {
 	add := func(list *[]*entry, raw json.RawMessage, key, pin string) {
-		e := &entry{member: m, original: textMember(raw, key)}
+		e := &entry{member: m, original: jsonrpc.TextMember(raw, key)}
 		e.name, e.blocked = s.clientURI(m, e.original), waiting[pin+e.original]
 		if s.address[e.name] != nil {
 			s.addNote(m, e.original, "the resource or template is omitted: its URI is already in use")
@@ -183,10 +179,10 @@ func (s *surface) addResources(m *member, c *upstream.Catalog, waiting map[strin
 		*list = append(*list, e)
 	}
 	for _, raw := range c.Resources {
-		add(&s.resources, raw, "uri", resourcePin)
+		add(&s.resources, raw, "uri", pins.ResourcePrefix)
 	}
 	for _, raw := range c.Templates {
-		add(&s.templates, raw, "uriTemplate", templatePin)
+		add(&s.templates, raw, "uriTemplate", pins.TemplatePrefix)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 )
 
 // rewriteURIs changes the resource URIs in a result that would not lead back to the
@@ -20,7 +21,7 @@ func (g *Gateway) rewriteURIs(c *Client, to route, result json.RawMessage) json.
 		"_meta":   a.rewriteMeta,
 		"content": a.rewriteItems, "contents": func(raw json.RawMessage) json.RawMessage { return a.rewriteContents(raw, a.nameURI) },
 		"messages": func(raw json.RawMessage) json.RawMessage {
-			return rewriteList(raw, func(message json.RawMessage) json.RawMessage {
+			return jsonrpc.RewriteList(raw, func(message json.RawMessage) json.RawMessage {
 				return a.rewriteMembers(message, map[string]change{"content": a.rewriteItems})
 			})
 		},
@@ -64,7 +65,7 @@ func (a *uriRewriter) rewriteMembers(raw json.RawMessage, by map[string]change) 
 	if len(raw) == 0 || raw[0] != '{' {
 		return raw
 	}
-	return rewriteObject(raw, func(key string, value json.RawMessage) json.RawMessage {
+	return jsonrpc.RewriteObject(raw, func(key string, value json.RawMessage) json.RawMessage {
 		if f := by[key]; f != nil {
 			return f(value)
 		}
@@ -74,8 +75,8 @@ func (a *uriRewriter) rewriteMembers(raw json.RawMessage, by map[string]change) 
 
 // rewriteItems rewrites parts of a message or of a tool's answer.
 func (a *uriRewriter) rewriteItems(raw json.RawMessage) json.RawMessage {
-	return rewriteList(raw, func(item json.RawMessage) json.RawMessage {
-		switch textMember(item, "type") {
+	return jsonrpc.RewriteList(raw, func(item json.RawMessage) json.RawMessage {
+		switch jsonrpc.TextMember(item, "type") {
 		case "resource_link":
 			return a.rewriteMembers(item, map[string]change{"uri": a.rewriteURI})
 		case "resource":
@@ -87,7 +88,7 @@ func (a *uriRewriter) rewriteItems(raw json.RawMessage) json.RawMessage {
 
 // rewriteContents rewrites the URIs of the contents of resources.
 func (a *uriRewriter) rewriteContents(raw json.RawMessage, uri change) json.RawMessage {
-	return rewriteList(raw, func(item json.RawMessage) json.RawMessage {
+	return jsonrpc.RewriteList(raw, func(item json.RawMessage) json.RawMessage {
 		return a.rewriteMembers(item, map[string]change{"uri": uri})
 	})
 }
@@ -96,7 +97,7 @@ func (a *uriRewriter) rewriteContents(raw json.RawMessage, uri change) json.RawM
 // as "ui/resourceUri", and those of the member "ui".
 func (a *uriRewriter) rewriteMeta(raw json.RawMessage) json.RawMessage {
 	rewritePage := func(value json.RawMessage) json.RawMessage {
-		if bytes.HasPrefix(value, []byte(`"`)) && isPage(textOf(value)) {
+		if bytes.HasPrefix(value, []byte(`"`)) && pins.IsPage(jsonrpc.TextOf(value)) {
 			return a.rewriteURI(value)
 		}
 		return value
@@ -104,24 +105,17 @@ func (a *uriRewriter) rewriteMeta(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || raw[0] != '{' {
 		return raw
 	}
-	return rewriteObject(raw, func(key string, value json.RawMessage) json.RawMessage {
+	return jsonrpc.RewriteObject(raw, func(key string, value json.RawMessage) json.RawMessage {
 		if key == "ui" && value[0] == '{' {
-			return rewriteObject(value, func(_ string, each json.RawMessage) json.RawMessage { return rewritePage(each) })
+			return jsonrpc.RewriteObject(value, func(_ string, each json.RawMessage) json.RawMessage { return rewritePage(each) })
 		}
 		return rewritePage(value)
 	})
 }
 
-// textOf returns the text of a JSON string, or "".
-func textOf(raw json.RawMessage) string {
-	var text string
-	_ = json.Unmarshal(raw, &text)
-	return text
-}
-
 // nameURI rewrites the URI of a resource of the upstream.
 func (a *uriRewriter) nameURI(raw json.RawMessage) json.RawMessage {
-	uri := textOf(raw)
+	uri := jsonrpc.TextOf(raw)
 	name := a.surface.clientURI(a.member, uri)
 	if a.read.method == methodRead && uri == a.read.original {
 		name = a.read.shown
@@ -134,12 +128,12 @@ func (a *uriRewriter) nameURI(raw json.RawMessage) json.RawMessage {
 
 // rewriteURI rewrites a URI in a result if it can be the URI of a resource of an upstream.
 func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
-	uri := textOf(raw)
+	uri := jsonrpc.TextOf(raw)
 	begin, rest := splitURI(uri)
 	scheme := schemeOf(begin)
 	_, used := a.surface.realms[realmOf(begin, rest)]
 	_, _, named := a.surface.findNamed(uri)
-	if used || named || isPage(uri) || isReserved(scheme) || begin != "" && !isPublicScheme(scheme) && a.hasResources() {
+	if used || named || pins.IsPage(uri) || isReserved(scheme) || begin != "" && !isPublicScheme(scheme) && a.hasResources() {
 		return a.nameURI(raw)
 	}
 	return raw

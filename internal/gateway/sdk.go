@@ -364,7 +364,7 @@ func mergeList(page json.RawMessage, member, id string, theirs func() []json.Raw
 		}
 	}
 	list = slices.DeleteFunc(list, func(entry json.RawMessage) bool {
-		name := textMember(entry, id)
+		name := jsonrpc.TextMember(entry, id)
 		return name == changeMark || name == "guideway://"+changeMark
 	})
 	if members["nextCursor"] == nil {

@@ -100,7 +100,7 @@ func searchResult(tools []*tool, query string, limit int) json.RawMessage {
 		list = append(list, jsonrpc.Object(shown...))
 	}
 	return toolResult(jsonrpc.Object(
-		jsonrpc.Member{Key: "tools", Value: encodeList(list...)},
+		jsonrpc.Member{Key: "tools", Value: jsonrpc.List(list...)},
 		jsonrpc.Member{Key: "found", Value: jsonrpc.Number(int64(total))},
 		jsonrpc.Member{Key: "of", Value: jsonrpc.Number(int64(len(tools)))}))
 }

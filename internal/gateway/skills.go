@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
+	"github.com/guideway-dev/guideway/internal/gateway/sanitize"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
@@ -21,8 +23,8 @@ const (
 func (s *surface) addSkills(m *member, c *upstream.Catalog, waiting map[string]string) {
 	a := uriRewriter{surface: s, member: m}
 	for _, raw := range c.Skills {
-		e := &entry{member: m, original: textMember(raw, "uri"), shown: a.rewriteSkill(withoutVolatileMeta(raw))}
-		if why := waiting[skillPin+e.original]; why != "" {
+		e := &entry{member: m, original: jsonrpc.TextMember(raw, "uri"), shown: a.rewriteSkill(pins.WithoutVolatileMeta(raw))}
+		if why := waiting[pins.SkillPrefix+e.original]; why != "" {
 			s.addNote(m, e.original, why)
 			continue
 		}
@@ -43,30 +45,30 @@ func (g *Gateway) listSkills(ctx context.Context, c *Client, _ Request, _ map[st
 	if skills == nil && !g.extensionsFor(ctx, c).Has(upstream.ExtensionSkills) {
 		return nil, methodNotFound(methodListSkills)
 	}
-	return c.withCacheHints("skills", jsonrpc.Object(jsonrpc.Member{Key: "skills", Value: encodeList(skills...)}), nil)
+	return c.withCacheHints("skills", jsonrpc.Object(jsonrpc.Member{Key: "skills", Value: jsonrpc.List(skills...)}), nil)
 }
 
 // getSkill returns the entry of one skill, which need not be in the list of its upstream.
 func (g *Gateway) getSkill(ctx context.Context, c *Client, r Request, params map[string]json.RawMessage) (json.RawMessage, error) {
-	r.Name = textOf(params["uri"])
+	r.Name = jsonrpc.TextOf(params["uri"])
 	return g.forwardToSkills(ctx, c, r, route{method: methodGetSkill}, "skill", func(a uriRewriter, original string, skill json.RawMessage) (json.RawMessage, error) {
 		if err := g.checkSkill(ctx, a.member, original, skill); err != nil {
 			return nil, err
 		}
-		return a.rewriteSkill(withoutVolatileMeta(skill)), nil
+		return a.rewriteSkill(pins.WithoutVolatileMeta(skill)), nil
 	})
 }
 
 // readDirectory lists the files of a directory of a skill.
 func (g *Gateway) readDirectory(ctx context.Context, c *Client, r Request, params map[string]json.RawMessage) (json.RawMessage, error) {
-	r.Name = textOf(params["uri"])
+	r.Name = jsonrpc.TextOf(params["uri"])
 	a := route{method: methodReadDirectory}
 	if cursor := params["cursor"]; cursor != nil {
 		a.params = append(a.params, jsonrpc.Member{Key: "cursor", Value: cursor})
 	}
 	return g.forwardToSkills(ctx, c, r, a, "resources", func(a uriRewriter, _ string, list json.RawMessage) (json.RawMessage, error) {
-		return rewriteList(list, func(file json.RawMessage) json.RawMessage {
-			shown, _ := sanitizeEntry(withoutVolatileMeta(file), "uri")
+		return jsonrpc.RewriteList(list, func(file json.RawMessage) json.RawMessage {
+			shown, _ := sanitize.Entry(pins.WithoutVolatileMeta(file), "uri")
 			return a.rewriteMembers(shown, map[string]change{"uri": a.nameURI})
 		}), nil
 	})
@@ -112,16 +114,16 @@ func unknownSkill(uri string) error {
 // without a pin is not in the upstream's list, and is returned unless everything needs
 // approval.
 func (g *Gateway) checkSkill(ctx context.Context, m *member, uri string, skill json.RawMessage) error {
-	if given := textMember(skill, "uri"); given != uri {
+	if given := jsonrpc.TextMember(skill, "uri"); given != uri {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: fmt.Sprintf("the upstream %s returned the skill %q instead of %q", m.Name(), clipText(given, maxAddress), clipText(uri, maxAddress))}
 	}
-	if g.opts.Pins == nil || m.Pins == PinOff {
+	if g.opts.Pins == nil || m.Pins == pins.ModeOff {
 		return nil
 	}
 	refuse := func(why string) error {
 		return blockedError("the skill "+clipText(uri, maxAddress), why, m)
 	}
-	pin, err := pinOf(skill)
+	pin, err := pins.Of(skill)
 	if err != nil {
 		return refuse(invalidDefinition + err.Error())
 	}
@@ -129,13 +131,13 @@ func (g *Gateway) checkSkill(ctx context.Context, m *member, uri string, skill j
 	if err != nil {
 		return withheldError("the skill "+clipText(uri, maxAddress), "the approvals cannot be read", err)
 	}
-	switch old, known := approved[skillPin+uri]; {
+	switch old, known := approved[pins.SkillPrefix+uri]; {
 	case known && old.Hash == pin.Hash:
 		return nil
 	case known:
 		_, _ = m.Refresh(ctx, m.listWant()) // The review shows the change if the upstream can be asked.
 		return refuse("changed since its approval")
-	case m.Pins == PinApprove:
+	case m.Pins == pins.ModeApprove:
 		return refuse("new skill")
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -108,13 +109,13 @@ func skillURI(t *testing.T, list string) string {
 // needs approval if everything does.
 func TestChangedSkillNeedsApproval(t *testing.T) {
 	t.Parallel()
-	pins := newPins(t, t.TempDir())
-	open := func(mode string, pinMode gateway.PinMode) *fixture {
+	store := newPins(t, t.TempDir())
+	open := func(mode string, pinMode pins.Mode) *fixture {
 		e := newEntry(t, "one", mode)
 		e.Pins = pinMode
-		return newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: pins})
+		return newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: store})
 	}
-	r := open(upstreamtest.Skills, gateway.PinFirstUse)
+	r := open(upstreamtest.Skills, pins.ModeFirstUse)
 	list := r.request(t, "ann", `{}`, "skills/list", "", "")
 	uri := skillURI(t, list)
 	if strings.Count(list, `"frontmatter"`) != 2 || !strings.Contains(uri, "write") {
@@ -124,7 +125,7 @@ func TestChangedSkillNeedsApproval(t *testing.T) {
 		t.Errorf("an unlisted skill is %s", got)
 	}
 
-	changed := open(upstreamtest.SkillsChanged, gateway.PinFirstUse)
+	changed := open(upstreamtest.SkillsChanged, pins.ModeFirstUse)
 	list = changed.request(t, "ann", `{}`, "skills/list", "", "")
 	if strings.Count(list, `"frontmatter"`) != 1 || strings.Contains(list, "write") {
 		t.Errorf("the list with a changed skill is %s", list)
@@ -132,18 +133,18 @@ func TestChangedSkillNeedsApproval(t *testing.T) {
 	if got := changed.requestSkill(t, "ann", "skills/get", uri); !strings.Contains(got, "waits for approval: changed since its approval") || strings.Contains(got, "frontmatter") {
 		t.Errorf("the changed skill is %s", got)
 	}
-	waiting, err := gateway.Review(pins, changed.Known("one"), "one")
+	waiting, err := pins.Review(store, changed.Known("one"), "one")
 	if err != nil || len(waiting) != 1 || waiting[0].Tool != "skill:skill://team/write/SKILL.md" || !strings.Contains(waiting[0].Diff(), "sha256:bbb") {
 		t.Fatalf("waiting: %+v %v", waiting, err)
 	}
-	if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+	if err := pins.Accept(store, "one", "ann", waiting); err != nil {
 		t.Fatal(err)
 	}
 	changed.Reload()
 	if got := changed.requestSkill(t, "ann", "skills/get", uri); !strings.Contains(got, `"frontmatter"`) {
 		t.Errorf("the approved skill is %s", got)
 	}
-	strict := open(upstreamtest.SkillsChanged, gateway.PinApprove)
+	strict := open(upstreamtest.SkillsChanged, pins.ModeApprove)
 	strict.request(t, "ann", `{}`, "skills/list", "", "")
 	if got := strict.requestSkill(t, "ann", "skills/get", strings.Replace(uri, "write", "unlisted", 1)); !strings.Contains(got, "waits for approval: new skill") {
 		t.Errorf("an unlisted skill is %s although everything needs approval", got)

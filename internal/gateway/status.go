@@ -3,13 +3,17 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/sanitize"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // ToolStatus describes an upstream's tool to a person.
@@ -56,8 +60,8 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 	}
 	var list []ToolStatus
 	for _, raw := range m.knownToAny().Tools {
-		status := ToolStatus{Name: textMember(raw, "name"), Hidden: m.Tools[textMember(raw, "name")].Hide}
-		status.Description, _ = cleanDescription(textMember(raw, "description"))
+		status := ToolStatus{Name: jsonrpc.TextMember(raw, "name"), Hidden: m.Tools[jsonrpc.TextMember(raw, "name")].Hide}
+		status.Description, _ = sanitize.Description(jsonrpc.TextMember(raw, "description"))
 		if t := shown[status.Name]; t != nil {
 			status.Description, status.Held, status.Annotations = t.description, t.blocked, annotationsOf(t.shown)
 			if t.blocked == "" {
@@ -83,9 +87,9 @@ func ToolsIn(c *upstream.Catalog, e Entry) []ToolStatus {
 	var list []ToolStatus
 	used := newNames(lazyNames())
 	for _, raw := range c.Tools {
-		status := ToolStatus{Name: textMember(raw, "name")}
+		status := ToolStatus{Name: jsonrpc.TextMember(raw, "name")}
 		rule := e.Tools[status.Name]
-		status.Description, _ = cleanDescription(textMember(raw, "description"))
+		status.Description, _ = sanitize.Description(jsonrpc.TextMember(raw, "description"))
 		status.Description, status.Hidden = cmp.Or(rule.Description, status.Description), rule.Hide
 		status.Annotations = annotationsOf(annotate(raw, rule))
 		if !rule.Hide {
@@ -173,3 +177,8 @@ func (g *Gateway) retireMembers(gone ...*member) {
 
 // drainTime is the maximum time for calls in progress to a removed upstream.
 const drainTime = 2 * time.Minute
+
+// ToolNames returns the upstream's names of the tools of a catalog.
+func ToolNames(c *upstream.Catalog) []string {
+	return lists.Map(c.Tools, func(raw json.RawMessage) string { return jsonrpc.TextMember(raw, "name") })
+}

@@ -252,7 +252,7 @@ func (g *Gateway) followedBy(by func(follower) bool) []followedBy {
 // handleNotification handles notifications that upstreams send outside of calls.
 func (g *Gateway) handleNotification(name, client, method string, params json.RawMessage) {
 	if method == "notifications/resources/updated" {
-		g.notifyFollowers(subscription{name, textMember(params, "uri"), client})
+		g.notifyFollowers(subscription{name, jsonrpc.TextMember(params, "uri"), client})
 		return
 	}
 	if d := g.downstreamOf(); d != nil && method == "notifications/message" && client != "" {

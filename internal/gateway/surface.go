@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
+	"github.com/guideway-dev/guideway/internal/gateway/sanitize"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
@@ -66,7 +68,7 @@ type tool struct {
 	// definition is the definition of the upstream, which the tool's pin covers.
 	definition json.RawMessage
 	// headers are the arguments that are also sent as headers.
-	headers []headerArgument
+	headers []upstream.HeaderArgument
 	uses    uses
 	// unlisted marks a name that no upstream has; see Gateway.unlistedTool.
 	unlisted bool
@@ -126,7 +128,7 @@ func (all *surfaces) differsFrom(next *surfaces, kind Kind) bool {
 // buildSurfaces builds the surfaces from the known catalogs of the members. The caller holds
 // mu.
 func (g *Gateway) buildSurfaces(members []*member) *surfaces {
-	pins := g.readPinsOnce()
+	read := g.readPinsOnce()
 	known := map[*member]*upstream.Catalog{}
 	used := map[*upstream.Upstream]map[string]*upstream.Catalog{}
 	own := map[string]map[*member]*upstream.Catalog{}
@@ -152,17 +154,17 @@ func (g *Gateway) buildSurfaces(members []*member) *surfaces {
 		}
 	}
 	g.forgetHashes(inUse)
-	all := &surfaces{shared: g.buildSurface(members, known, pins), own: map[string]*surface{}, used: used}
+	all := &surfaces{shared: g.buildSurface(members, known, read), own: map[string]*surface{}, used: used}
 	for client, differing := range own {
 		catalogs := maps.Clone(known)
 		maps.Copy(catalogs, differing)
-		all.own[client] = g.buildSurface(members, catalogs, pins)
+		all.own[client] = g.buildSurface(members, catalogs, read)
 	}
 	return all
 }
 
 // buildSurface builds one surface from the catalogs of the members.
-func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Catalog, pins pinReader) *surface {
+func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Catalog, read pinReader) *surface {
 	s := &surface{
 		members: members, names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
 		realms: map[string]*member{}, upstreams: g.configured, prints: map[Kind]string{},
@@ -171,7 +173,7 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 	waiting := map[*member]map[string]string{}
 	for _, m := range members { // The URIs of an upstream depend on those of all others.
 		if c := known[m]; c != nil {
-			waiting[m] = g.checkPins(m, c, pins)
+			waiting[m] = g.checkPins(m, c, read)
 			s.claimRealms(m, c, waiting[m])
 		}
 	}
@@ -186,7 +188,7 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 		prefix := m.namePrefix()
 		g.addTools(s, m, c, waiting[m])
 		for _, raw := range c.Prompts {
-			original := textMember(raw, "name")
+			original := jsonrpc.TextMember(raw, "name")
 			name, full, ok := promptNames.assignNames(prefix, original)
 			if !ok {
 				s.addNote(m, original, "the prompt is omitted: its name is reserved or already in use")
@@ -194,7 +196,7 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 			}
 			e := &entry{member: m, name: name, full: full, original: original, shown: s.shownAs(m, raw, "name", name)}
 			s.prompt[name], s.prompt[full] = e, e
-			if e.blocked = waiting[m][promptPin+original]; e.blocked != "" {
+			if e.blocked = waiting[m][pins.PromptPrefix+original]; e.blocked != "" {
 				s.addNote(m, original, e.blocked)
 				continue
 			}
@@ -253,7 +255,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, waiting m
 	prefix := m.namePrefix()
 	uris := uriRewriter{surface: s, member: m}
 	for _, raw := range c.Tools {
-		original := textMember(raw, "name")
+		original := jsonrpc.TextMember(raw, "name")
 		rule := m.Tools[original]
 		if rule.Hide {
 			continue
@@ -268,7 +270,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, waiting m
 			t.description = rule.Description
 		} else {
 			var found []string
-			t.description, found = cleanDescription(textMember(raw, "description"))
+			t.description, found = sanitize.Description(jsonrpc.TextMember(raw, "description"))
 			for _, text := range found {
 				s.addNote(m, original, text)
 			}
@@ -277,16 +279,16 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, waiting m
 		if t.blocked != "" {
 			s.addNote(m, original, t.blocked)
 		}
-		shown, found := sanitize(withoutVolatileMeta(raw))
+		shown, found := sanitize.Object(pins.WithoutVolatileMeta(raw))
 		for _, text := range found {
 			s.addNote(m, original, text)
 		}
-		t.shown = shownTool(annotate(shown, rule), name, cmp.Or(rule.Title, textMember(shown, "title")), t.description)
+		t.shown = shownTool(annotate(shown, rule), name, cmp.Or(rule.Title, jsonrpc.TextMember(shown, "title")), t.description)
 		if g.opts.Results != nil {
 			t.shown = withoutOutputSchema(t.shown)
 		}
 		t.shown = uris.rewriteMembers(t.shown, map[string]change{"_meta": uris.rewriteMeta})
-		t.headers, t.uses = headerArguments(raw), usesOf(raw)
+		t.headers, t.uses = upstream.HeaderArguments(raw), usesOf(raw)
 		s.byName[name], s.byName[full] = t, t
 		if t.blocked == "" {
 			s.tools = append(s.tools, t)
@@ -302,7 +304,7 @@ func shownTool(raw json.RawMessage, name, title, description string) json.RawMes
 		set = append(set, jsonrpc.Member{Key: "description", Value: jsonrpc.Text(description)})
 	}
 	if title != "" {
-		shown, _ := cleanDescription(title)
+		shown, _ := sanitize.Description(title)
 		set = append(set, jsonrpc.Member{Key: "title", Value: jsonrpc.Text(shown)})
 	}
 	out, err := jsonrpc.With(raw, set...)
@@ -314,49 +316,15 @@ func shownTool(raw json.RawMessage, name, title, description string) json.RawMes
 
 // shownAs returns a prompt, a resource or a template as clients see it.
 func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) json.RawMessage {
-	shown, found := sanitizeEntry(withoutVolatileMeta(raw), key)
+	shown, found := sanitize.Entry(pins.WithoutVolatileMeta(raw), key)
 	for _, text := range found {
-		s.addNote(m, textMember(raw, key), text)
+		s.addNote(m, jsonrpc.TextMember(raw, key), text)
 	}
 	out, err := jsonrpc.With(shown, jsonrpc.Member{Key: key, Value: jsonrpc.Text(value)})
 	if err != nil {
 		return raw
 	}
 	return out
-}
-
-// sanitizeEntry returns an entry of a list with texts that are safe to show, and warnings
-// about changed and hidden characters. The text of the entry's key stays unchanged.
-func sanitizeEntry(raw json.RawMessage, key string) (json.RawMessage, []string) {
-	inner, found := sanitize(raw)
-	texts := []string{"description", "title"}
-	if key != "name" { // The name of a resource is only shown to people.
-		texts = append(texts, "name")
-	}
-	var set []jsonrpc.Member
-	for _, each := range texts {
-		if text := textMember(raw, each); text != "" {
-			shown, wrong := cleanDescription(text)
-			set = append(set, jsonrpc.Member{Key: each, Value: jsonrpc.Text(shown)})
-			found = append(found, wrong...)
-		}
-	}
-	if out, err := jsonrpc.With(inner, set...); err == nil {
-		return out, found
-	}
-	return raw, found
-}
-
-// textMember returns a text member of an object, or "".
-func textMember(raw json.RawMessage, key string) string {
-	var text string
-	_ = jsonrpc.Each(raw, func(name string, value json.RawMessage) error {
-		if name == key {
-			_ = json.Unmarshal(value, &text)
-		}
-		return nil
-	})
-	return text
 }
 
 // setPrints computes the fingerprints of the lists, which show changes. lazy reports

@@ -96,7 +96,7 @@ func (g *Gateway) finishTask(c *Client, a route, result json.RawMessage) (json.R
 	if err != nil {
 		return nil, invalid(err)
 	}
-	id := textOf(members["taskId"])
+	id := jsonrpc.TextOf(members["taskId"])
 	if a.method == methodCall {
 		if id == "" || len(id) > maxTaskID {
 			return nil, invalid(fmt.Errorf("the ID of the task must have 1 to %d bytes, but has %d", maxTaskID, len(id)))
@@ -149,9 +149,9 @@ func (g *Gateway) aboutTask(method string) serveExtension {
 		case !c.Capabilities.Extensions.Has(upstream.ExtensionTasks):
 			return nil, missingExtension(upstream.ExtensionTasks, "the client does not declare the extension "+upstream.ExtensionTasks)
 		}
-		shown := textOf(params["taskId"])
+		shown := jsonrpc.TextOf(params["taskId"])
 		if r.Header != nil && r.Header.Get("Mcp-Name") != shown {
-			return nil, &jsonrpc.Error{Code: headerMismatch, Message: "the header Mcp-Name is not the taskId of the request"}
+			return nil, &jsonrpc.Error{Code: upstream.HeaderMismatch, Message: "the header Mcp-Name is not the taskId of the request"}
 		}
 		h, ok := g.sealer.openTask(shown, c.taskOwner())
 		r.Name = h.Tool

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
@@ -52,7 +52,7 @@ func (r *rig) newUpstreams(t *testing.T, dir string) *gatewayadmin.Service {
 			}
 			return err
 		},
-		Pins: gateway.PinStore{Approvals: approvals, Dir: filepath.Join(dir, "upstreams")},
+		Pins: pins.Store{Approvals: approvals, Dir: filepath.Join(dir, "upstreams")},
 		Logs: func(string, int) ([]string, error) { return []string{"a log line"}, nil },
 	})
 }

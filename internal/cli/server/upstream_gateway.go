@@ -20,6 +20,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/results"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
@@ -104,15 +105,15 @@ func UpstreamCacheDir(cfg *config.Config) string {
 }
 
 // NewPinStore returns the pin store.
-func NewPinStore(a *app.App, cfg *config.Config) gateway.PinStore {
-	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.Host.CurrentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams"), Shared: cfg.Shared}
+func NewPinStore(a *app.App, cfg *config.Config) pins.Store {
+	return pins.Store{Approvals: &approvals{cfg: cfg, now: a.Host.CurrentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams"), Shared: cfg.Shared}
 }
 
 // sharedApprovalsTime is how long an instance uses the approvals that it has read from the
 // shared state. Other instances see a change after that time.
 const sharedApprovalsTime = time.Second
 
-// approvals implements gateway.Approvals. It reads the file again only if it has changed.
+// approvals implements pins.Approvals. It reads the file again only if it has changed.
 type approvals struct {
 	cfg *config.Config
 	now func() time.Time
@@ -124,9 +125,9 @@ type approvals struct {
 	records approval.Records
 }
 
-var _ gateway.Approvals = (*approvals)(nil)
+var _ pins.Approvals = (*approvals)(nil)
 
-// List implements gateway.Approvals.
+// List implements pins.Approvals.
 func (s *approvals) List() (approval.Records, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *approvals) List() (approval.Records, error) {
 	return records, nil
 }
 
-// Change implements gateway.Approvals.
+// Change implements pins.Approvals.
 func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error {
 	store, err := app.OpenApprovals(s.cfg, s.now)
 	if err != nil {

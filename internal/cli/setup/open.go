@@ -14,7 +14,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/ssrf"
@@ -220,7 +219,7 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 // that it is the server of this data directory, because any program may listen on its port.
 func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (upstream.BridgeOptions, error) {
 	opts := upstream.BridgeOptions{
-		URL: o.URL, Token: cmp.Or(o.Token, o.app.Host.Getenv("GUIDEWAY_TOKEN")), ParamHeaders: gateway.ParamHeaders,
+		URL: o.URL, Token: cmp.Or(o.Token, o.app.Host.Getenv("GUIDEWAY_TOKEN")), ParamHeaders: upstream.ParamHeaders,
 		Start: "start the server in another terminal: guideway serve; or let the client start its own: guideway mcp",
 	}
 	if opts.URL == "" {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/spf13/cobra"
 )
 
@@ -77,8 +77,8 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	pins := server.NewPinStore(o.app, cfg)
-	waiting, err := gateway.Review(pins, c, u.Name)
+	store := server.NewPinStore(o.app, cfg)
+	waiting, err := pins.Review(store, c, u.Name)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := gateway.Accept(pins, u.Name, by, waiting); err != nil {
+	if err := pins.Accept(store, u.Name, by, waiting); err != nil {
 		return err
 	}
 	answer.Action, answer.Changed = "approved", true
@@ -136,14 +136,14 @@ func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *confi
 }
 
 // selectTools returns the changes with these names, or all changes if no name is given.
-func selectTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, error) {
+func selectTools(waiting []pins.Waiting, names []string) ([]pins.Waiting, error) {
 	if len(names) == 0 {
 		return waiting, nil
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
+		if !slices.ContainsFunc(waiting, func(w pins.Waiting) bool { return w.Tool == name }) {
 			return nil, guideway.Errorf(guideway.CodeNotFound, "no change of %q waits for approval", name).WithFix("omit the names to review all changes that wait")
 		}
 	}
-	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil
+	return slices.DeleteFunc(waiting, func(w pins.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
+	"github.com/guideway-dev/guideway/internal/gateway/sanitize"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/spf13/cobra"
 )
@@ -112,7 +114,7 @@ type upstreamDetails struct {
 	Config  config.Upstream      `json:"config"`
 	Server  *upstream.Info       `json:"server,omitempty"`
 	Offered []gateway.ToolStatus `json:"offered,omitempty"`
-	Held    []gateway.Waiting    `json:"pending,omitempty"`
+	Held    []pins.Waiting       `json:"pending,omitempty"`
 	Notes   []string             `json:"notes,omitempty"`
 }
 
@@ -167,7 +169,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	managed := server.NewOfflineUpstreamAdmin(o.app, cfg)
 	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: gatewayadmin.WithoutSecret(u)}
 	if c := upstream.Cached(server.UpstreamCacheDir(cfg), gatewayadmin.EntryOf(u).Spec); c != nil {
-		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, gateway.Flagged(c))
+		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, sanitize.Flagged(c))
 		d.Offered = gateway.ToolsIn(c, gatewayadmin.EntryOf(u))
 		d.Notes = append(d.Notes, RuleNotes(u.Tools, gateway.ToolNames(c))...)
 		d.Held = managed.Held(u)
@@ -221,7 +223,7 @@ func (d *upstreamDetails) toolMarks(tool gateway.ToolStatus) string {
 	if tool.FullName != "" {
 		marks = append(marks, "shortened to "+tool.Shown)
 	}
-	if i := slices.IndexFunc(d.Held, func(w gateway.Waiting) bool { return w.Tool == tool.Name }); i >= 0 {
+	if i := slices.IndexFunc(d.Held, func(w pins.Waiting) bool { return w.Tool == tool.Name }); i >= 0 {
 		marks = append(marks, d.Held[i].Why+", withheld")
 	}
 	if len(marks) == 0 {

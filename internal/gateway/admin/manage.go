@@ -15,17 +15,18 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
 // Pins stores the pins of upstreams. Forget removes all pins of one upstream.
 type Pins interface {
-	gateway.Pins
+	pins.Pins
 	Forget(name string) error
 }
 
-var _ Pins = gateway.PinStore{}
+var _ Pins = pins.Store{}
 
 // Options configure a Service. All but Gateway, Apply, Background and
 // CacheDir are required.
@@ -117,7 +118,7 @@ func (s *Service) baseOf(u config.Upstream) string {
 func EntryOf(u config.Upstream) gateway.Entry {
 	e := gateway.Entry{
 		Spec: upstream.Spec(u.UpstreamServer), Tools: u.Tools,
-		Disabled: u.Disabled, Project: u.Project, Sessions: gateway.Sessions(u.Sessions), Pins: gateway.PinMode(u.Pins),
+		Disabled: u.Disabled, Project: u.Project, Sessions: gateway.Sessions(u.Sessions), Pins: pins.Mode(u.Pins),
 		PerMinute: u.CallsPerMinute, ToolPerMinute: u.ToolCallsPerMinute,
 	}
 	if u.Prefix != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
@@ -16,20 +17,20 @@ type Waiting struct {
 	// Why is "new", "changed" or "gone".
 	Why string `json:"why"`
 	// Hash is the hash of the definition to approve; empty for a removed tool or prompt.
-	Hash    string           `json:"hash,omitempty"`
-	Changes []gateway.Change `json:"changes"`
+	Hash    string        `json:"hash,omitempty"`
+	Changes []pins.Change `json:"changes"`
 }
 
 // waitingTools returns the tools, prompts, templates and pages of an upstream that need approval under
 // its pin mode. It omits removed ones.
-func (s *Service) waitingTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
+func (s *Service) waitingTools(e gateway.Entry, c *upstream.Catalog) ([]pins.Waiting, error) {
 	all, err := s.changedTools(e, c)
-	return slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.After == nil }), err
+	return slices.DeleteFunc(all, func(w pins.Waiting) bool { return w.After == nil }), err
 }
 
 // Held returns the tools, prompts, templates and pages of an upstream that wait for approval, as far
 // as its catalog is known.
-func (s *Service) Held(u config.Upstream) []gateway.Waiting {
+func (s *Service) Held(u config.Upstream) []pins.Waiting {
 	e := EntryOf(u)
 	c := s.knownCatalog(e)
 	if c == nil {
@@ -42,15 +43,15 @@ func (s *Service) Held(u config.Upstream) []gateway.Waiting {
 // changedTools returns the tools, prompts, templates and pages of an upstream that differ from the
 // approved ones, removed ones included. It returns nil if pins are off, or if the first use
 // approves everything.
-func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
-	if e.Pins == gateway.PinOff {
+func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]pins.Waiting, error) {
+	if e.Pins == pins.ModeOff {
 		return nil, nil
 	}
 	approved, err := s.Pins.Approved(e.Spec.Name)
-	if err != nil || approved == nil && e.Pins != gateway.PinApprove {
+	if err != nil || approved == nil && e.Pins != pins.ModeApprove {
 		return nil, err // nothing waits: first use approves the whole catalog
 	}
-	return gateway.Review(s.Pins, c, e.Spec.Name)
+	return pins.Review(s.Pins, c, e.Spec.Name)
 }
 
 // Review returns the differences between an upstream and its approvals, as far as its
@@ -74,7 +75,7 @@ func (s *Service) Review(name string) ([]Waiting, error) {
 }
 
 // WaitingOf converts a reviewed change.
-func WaitingOf(name string, w gateway.Waiting) Waiting {
+func WaitingOf(name string, w pins.Waiting) Waiting {
 	return Waiting{Upstream: name, Tool: w.Tool, Why: w.Why, Hash: w.Hash, Changes: w.Changes()}
 }
 
@@ -105,12 +106,12 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	if err != nil {
 		return err
 	}
-	var chosen []gateway.Waiting
+	var chosen []pins.Waiting
 	for _, each := range seen {
-		i := slices.IndexFunc(all, func(w gateway.Waiting) bool { return w.Tool == each.Tool && w.Hash == each.Hash })
+		i := slices.IndexFunc(all, func(w pins.Waiting) bool { return w.Tool == each.Tool && w.Hash == each.Hash })
 		if i < 0 {
 			why := "does not wait for approval"
-			if slices.ContainsFunc(all, func(w gateway.Waiting) bool { return w.Tool == each.Tool }) {
+			if slices.ContainsFunc(all, func(w pins.Waiting) bool { return w.Tool == each.Tool }) {
 				why = "has changed since your review"
 			}
 			return guideway.Errorf(guideway.CodeConflict, "%.64q of the upstream %q %s; nothing was approved", each.Tool, name, why).
@@ -118,7 +119,7 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 		}
 		chosen = append(chosen, all[i])
 	}
-	if err := gateway.Accept(s.Pins, name, by, chosen); err != nil {
+	if err := pins.Accept(s.Pins, name, by, chosen); err != nil {
 		return err
 	}
 	if s.Gateway != nil {

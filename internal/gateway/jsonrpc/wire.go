@@ -89,7 +89,7 @@ func Parse(text []byte) (*Message, error) {
 		return nil, errors.New("the message is not JSON-RPC 2.0")
 	}
 	if method != nil {
-		if m.Method = stringOf(method); m.Method == "" {
+		if m.Method = TextOf(method); m.Method == "" {
 			return nil, errors.New("the method is empty or not a string")
 		}
 		if m.Params != nil && m.Params[0] != '{' {
@@ -103,8 +103,8 @@ func Parse(text []byte) (*Message, error) {
 	return m, m.readResponse(failure)
 }
 
-// stringOf decodes a string; "" if it is not one.
-func stringOf(text json.RawMessage) string {
+// TextOf returns the text of a JSON string; "" for any other value.
+func TextOf(text json.RawMessage) string {
 	if inner := unescaped(text); inner != nil {
 		return string(inner)
 	}

@@ -1,24 +1,90 @@
-package gateway
+// Package sanitize makes the texts of upstreams safe to show to a person.
+package sanitize
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
-// sanitize returns an object whose descriptions and titles below the top level are safe to
+// maxText is the maximum length of a description or a title in bytes.
+const maxText = 4 << 10
+
+// countHiddenCharacters counts the characters of a text that are invisible to a person but
+// readable for a model.
+func countHiddenCharacters(text string) (n int) {
+	for i := range text {
+		if visible.IsHiddenInProse(text, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// Description returns a description or a title that is safe to show, and a warning for
+// each kind of change.
+func Description(text string) (string, []string) {
+	var found []string
+	shown := text
+	if count := countHiddenCharacters(text); count > 0 {
+		shown = removeHidden(text)
+		found = append(found, fmt.Sprintf("hidden characters removed: %d", count))
+	}
+	if len(shown) > maxText {
+		found = append(found, fmt.Sprintf("the text was truncated to %d of %d bytes", maxText, len(shown)))
+		shown = strings.ToValidUTF8(shown[:maxText-len("…")], "") + "…"
+	}
+	return shown, found
+}
+
+// removeHidden removes the hidden characters of a text.
+func removeHidden(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		if !visible.IsHiddenInProse(text, i) {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// Entry returns an entry of a list with texts that are safe to show, and warnings
+// about changed and hidden characters. The text of the entry's key stays unchanged.
+func Entry(raw json.RawMessage, key string) (json.RawMessage, []string) {
+	inner, found := Object(raw)
+	texts := []string{"description", "title"}
+	if key != "name" { // The name of a resource is only shown to people.
+		texts = append(texts, "name")
+	}
+	var set []jsonrpc.Member
+	for _, each := range texts {
+		if text := jsonrpc.TextMember(raw, each); text != "" {
+			shown, wrong := Description(text)
+			set = append(set, jsonrpc.Member{Key: each, Value: jsonrpc.Text(shown)})
+			found = append(found, wrong...)
+		}
+	}
+	if out, err := jsonrpc.With(inner, set...); err == nil {
+		return out, found
+	}
+	return raw, found
+}
+
+// Object returns an object whose descriptions and titles below the top level are safe to
 // show to a person, including those of schema properties, which a model reads too. It also
 // returns warnings. The description and the title at the top level are checked elsewhere.
 // Other texts stay unchanged, because programs depend on them; hidden characters in them
-// are only reported. If nothing has to change, sanitize returns the same bytes.
-func sanitize(value json.RawMessage) (json.RawMessage, []string) {
+// are only reported. If nothing has to change, Object returns the same bytes.
+func Object(value json.RawMessage) (json.RawMessage, []string) {
 	c := &sanitizer{}
 	out := c.sanitizeValue(value)
 	if c.cut > 0 {
-		c.found = append(c.found, fmt.Sprintf("descriptions truncated to %d bytes: %d", maxDescription, c.cut))
+		c.found = append(c.found, fmt.Sprintf("descriptions truncated to %d bytes: %d", maxText, c.cut))
 	}
 	if c.taken > 0 {
 		c.found = append(c.found, fmt.Sprintf("hidden characters removed from descriptions: %d", c.taken))
@@ -43,7 +109,7 @@ func (c *sanitizer) sanitizeValue(value json.RawMessage) json.RawMessage {
 	case '{':
 		return c.sanitizeObject(value, false)
 	case '[':
-		return rewriteList(value, c.sanitizeValue)
+		return jsonrpc.RewriteList(value, c.sanitizeValue)
 	case '"':
 		c.left += countHidden(value)
 	}
@@ -56,7 +122,7 @@ func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMe
 	top := c.depth == 0
 	c.depth++
 	defer func() { c.depth-- }()
-	return rewriteObject(value, func(key string, sub json.RawMessage) json.RawMessage {
+	return jsonrpc.RewriteObject(value, func(key string, sub json.RawMessage) json.RawMessage {
 		c.left += countHiddenCharacters(key)
 		if named {
 			key = ""
@@ -86,7 +152,7 @@ func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMe
 
 // sanitizeText sanitizes a description or a title.
 func (c *sanitizer) sanitizeText(raw json.RawMessage) json.RawMessage {
-	if len(raw) <= maxDescription && !mayHideText(raw) {
+	if len(raw) <= maxText && !mayHideText(raw) {
 		return raw
 	}
 	var text string
@@ -94,11 +160,11 @@ func (c *sanitizer) sanitizeText(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	hides := countHiddenCharacters(text)
-	if hides == 0 && len(text) <= maxDescription {
+	if hides == 0 && len(text) <= maxText {
 		return raw
 	}
 	c.taken += hides
-	shown, found := cleanDescription(text)
+	shown, found := Description(text)
 	if len(found) > 1 || hides == 0 {
 		c.cut++
 	}
@@ -129,8 +195,8 @@ func Flagged(c *upstream.Catalog) []string {
 		list []json.RawMessage
 	}{{"name", c.Tools}, {"name", c.Prompts}, {"uri", c.Resources}, {"uriTemplate", c.Templates}} {
 		for _, raw := range each.list {
-			_, found := sanitizeEntry(raw, each.key)
-			name, _ := cleanDescription(textMember(raw, each.key))
+			_, found := Entry(raw, each.key)
+			name, _ := Description(jsonrpc.TextMember(raw, each.key))
 			for _, text := range found {
 				notes = append(notes, name+": "+text)
 			}

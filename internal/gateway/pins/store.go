@@ -1,4 +1,4 @@
-package gateway
+package pins
 
 import (
 	"context"
@@ -26,10 +26,10 @@ type Approvals interface {
 	Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error
 }
 
-// PinStore stores pins as approvals. It also stores the hashed definitions in files, to
+// Store stores pins as approvals. It also stores the hashed definitions in files, to
 // show changes; a definition that does not match its hash is ignored. Several processes may
 // use the store.
-type PinStore struct {
+type Store struct {
 	Approvals Approvals
 	// Dir holds the definitions.
 	Dir string
@@ -37,7 +37,7 @@ type PinStore struct {
 	Shared deployment.State
 }
 
-var _ Pins = PinStore{}
+var _ Pins = Store{}
 
 const (
 	// maxPins is the maximum size of a file with definitions.
@@ -64,7 +64,7 @@ func newRecord(k approval.Key, hash, who string, when time.Time) approval.Record
 
 // Approved implements Pins. If approvals cannot be read, it returns an error: an empty
 // result would approve everything again.
-func (p PinStore) Approved(name string) (map[string]Pin, error) {
+func (p Store) Approved(name string) (map[string]Pin, error) {
 	if err := upstream.CheckName(name); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (p PinStore) Approved(name string) (map[string]Pin, error) {
 }
 
 // Approve implements Pins.
-func (p PinStore) Approve(name string, add map[string]Pin) error {
+func (p Store) Approve(name string, add map[string]Pin) error {
 	if err := upstream.CheckName(name); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (p PinStore) Approve(name string, add map[string]Pin) error {
 }
 
 // Forget removes all pins of an upstream.
-func (p PinStore) Forget(name string) error {
+func (p Store) Forget(name string) error {
 	records, err := p.Approvals.List()
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (p PinStore) Forget(name string) error {
 }
 
 // updateRecords edits the approvals.
-func (p PinStore) updateRecords(edit func(approval.Records) (approval.Records, error)) error {
+func (p Store) updateRecords(edit func(approval.Records) (approval.Records, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
 	err := p.Approvals.Change(ctx, func(records approval.Records) (approval.Records, error) {
@@ -136,7 +136,7 @@ func (p PinStore) updateRecords(edit func(approval.Records) (approval.Records, e
 }
 
 // addPins adds pins to the records.
-func (p PinStore) addPins(records approval.Records, name string, pins map[string]Pin) (approval.Records, error) {
+func (p Store) addPins(records approval.Records, name string, pins map[string]Pin) (approval.Records, error) {
 	definitions, err := p.readDefinitions(name)
 	if err != nil {
 		return nil, err
@@ -162,17 +162,17 @@ func (p PinStore) addPins(records approval.Records, name string, pins map[string
 	return records, p.writeDefinitions(name, definitions)
 }
 
-func (p PinStore) privateFile(path string) atomicfile.File {
+func (p Store) privateFile(path string) atomicfile.File {
 	return atomicfile.File{Path: path, What: "file of approved definitions", IfSeen: "nothing else is necessary: the file contains no secret", MaxBytes: maxPins}
 }
 
-func (p PinStore) definitionsPath(name string) string {
+func (p Store) definitionsPath(name string) string {
 	return filepath.Join(p.Dir, "definitions", name+".json")
 }
 
 func definitionsName(name string) string { return "definitions/" + name }
 
-func (p PinStore) readText(name string) (string, error) {
+func (p Store) readText(name string) (string, error) {
 	if p.Shared == nil {
 		return p.privateFile(p.definitionsPath(name)).Read()
 	}
@@ -182,7 +182,7 @@ func (p PinStore) readText(name string) (string, error) {
 	return e.Text, err
 }
 
-func (p PinStore) removeDefinitions(name string) error {
+func (p Store) removeDefinitions(name string) error {
 	if p.Shared != nil {
 		ctx, cancel := deployment.Context()
 		defer cancel()
@@ -197,7 +197,7 @@ func (p PinStore) removeDefinitions(name string) error {
 
 // readDefinitions returns the stored definitions of an upstream by the names of their pins.
 // It ignores a damaged file: no decision depends on it.
-func (p PinStore) readDefinitions(name string) (map[string]json.RawMessage, error) {
+func (p Store) readDefinitions(name string) (map[string]json.RawMessage, error) {
 	found := map[string]json.RawMessage{}
 	text, err := p.readText(name)
 	switch {
@@ -212,7 +212,7 @@ func (p PinStore) readDefinitions(name string) (map[string]json.RawMessage, erro
 	return found, nil
 }
 
-func (p PinStore) writeDefinitions(name string, definitions map[string]json.RawMessage) error {
+func (p Store) writeDefinitions(name string, definitions map[string]json.RawMessage) error {
 	text, err := json.Marshal(definitions)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package gateway
+package sanitize
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 func TestSanitize(t *testing.T) {
 	t.Parallel()
 	const bad = `a\u200bb` + "\U000E0041" + `c\u202Ed`
-	long := strings.Repeat("x", maxDescription+1)
+	long := strings.Repeat("x", maxText+1)
 	for name, tt := range map[string]struct {
 		raw, want string
 		found     []string
@@ -51,7 +51,7 @@ func TestSanitize(t *testing.T) {
 		},
 		"long": {
 			`{"properties":{"p":{"description":"` + long + `"}}}`,
-			`{"properties":{"p":{"description":"` + long[:maxDescription-len("…")] + `…"}}}`,
+			`{"properties":{"p":{"description":"` + long[:maxText-len("…")] + `…"}}}`,
 			[]string{"descriptions truncated to 4096 bytes: 1"},
 		},
 		"twice": {
@@ -61,7 +61,7 @@ func TestSanitize(t *testing.T) {
 		},
 		"a large number stays exact": {`{"a":{"description":"` + bad + `","maximum":12345678901234567890.10}}`, `{"a":{"description":"abcd","maximum":12345678901234567890.10}}`, []string{"hidden characters removed from descriptions: 3"}},
 	} {
-		got, found := sanitize(json.RawMessage(tt.raw))
+		got, found := Object(json.RawMessage(tt.raw))
 		if string(got) != tt.want || !slices.Equal(found, tt.found) {
 			t.Errorf("%s: %.300s with %q, want %.300s with %q", name, got, found, tt.want, tt.found)
 		}
