@@ -112,7 +112,7 @@ func (s *Service) newSnapshot(r Record, l *loadedRun) *Snapshot {
 	if l.seq-l.snapshotSeq < int64(min(1+l.snapshotSize/perEvent, rarest)) {
 		return nil
 	}
-	state, err := jsontext.Marshal(snapshotState{State: l.state, Marks: l.marks, Submission: &l.submission, Attempts: l.attempts, Hooked: l.hooked})
+	state, err := jsontext.Marshal(snapshotState{State: l.state, Marks: l.marks, Submission: l.submission, Attempts: l.attempts, Hooked: l.hooked})
 	if err != nil {
 		return nil
 	}

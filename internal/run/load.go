@@ -174,10 +174,10 @@ func (s *Service) loadSnapshot(ctx context.Context, r Record) *loadedRun {
 	}
 	l := &loadedRun{identity: r.identityOf(), seq: snap.Seq, head: snap.Head, program: program, snapshotSeq: snap.Seq, snapshotSize: len(snap.State)}
 	var kept snapshotState
-	if jsontext.Decode(snap.State, &kept) != nil || kept.Submission == nil {
+	if jsontext.Decode(snap.State, &kept) != nil {
 		return nil
 	}
-	l.state, l.marks, l.submission, l.attempts, l.hooked = kept.State, kept.Marks, *kept.Submission, kept.Attempts, kept.Hooked
+	l.state, l.marks, l.submission, l.attempts, l.hooked = kept.State, kept.Marks, kept.Submission, kept.Attempts, kept.Hooked
 	return l
 }
 

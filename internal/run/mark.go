@@ -135,9 +135,8 @@ func equalMarks(a, b []Mark) bool {
 // snapshotState is the content of a snapshot.
 type snapshotState struct {
 	engine.State
-	Marks []Mark `json:",omitempty"`
-	// Submission is nil in a snapshot of an earlier version, which is not used.
-	Submission *int64
+	Marks      []Mark `json:",omitempty"`
+	Submission int64
 	Attempts   attempts
 	Hooked     bool `json:",omitempty"`
 }

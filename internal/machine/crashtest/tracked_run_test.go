@@ -139,7 +139,7 @@ func (j *trackedRun) checkRun() {
 	for _, e := range j.events {
 		var f machineengine.Event
 		switch e.Kind {
-		case driver.KindLeaseTaken, driver.KindLeaseKept, driver.KindLeaseReleased:
+		case driver.KindLeaseTaken, driver.KindLeaseReleased:
 			continue
 		}
 		if err := json.Unmarshal(e.Data, &f); err != nil {

@@ -43,7 +43,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 	}
 	for _, e := range events[1:] {
 		switch e.Kind {
-		case KindLeaseTaken, KindLeaseKept, KindLeaseReleased:
+		case KindLeaseTaken, KindLeaseReleased:
 			continue
 		}
 		fact, err := factOf(e)

@@ -44,9 +44,8 @@ func (estimate) Count(text string) int { return compress.Estimate(text) }
 // The kinds of the driver's events.
 const (
 	// KindLeaseTaken and KindLeaseReleased are written when an instance takes or releases the
-	// lease of a run. Earlier versions renewed it with KindLeaseKept.
+	// lease of a run.
 	KindLeaseTaken    = "lease_taken"
-	KindLeaseKept     = "lease_kept"
 	KindLeaseReleased = "lease_released"
 )
 
@@ -179,7 +178,7 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 // noteLease updates the lease from an event.
 func (l *loaded) noteLease(e run.Event) {
 	switch e.Kind {
-	case KindLeaseTaken, KindLeaseKept, KindLeaseReleased:
+	case KindLeaseTaken, KindLeaseReleased:
 		var lease Lease
 		if json.Unmarshal(e.Data, &lease) != nil {
 			return

@@ -50,7 +50,7 @@ func (f *follower) Describe(r *run.Record) { f.loaded.fillRecord(r) }
 func (l *loaded) foldEvent(e run.Event) error {
 	l.noteLease(e)
 	switch e.Kind {
-	case KindLeaseTaken, KindLeaseKept, KindLeaseReleased:
+	case KindLeaseTaken, KindLeaseReleased:
 		return nil
 	}
 	var fact machineengine.Event
