@@ -116,3 +116,36 @@ func applyAll(s engine.State, events []engine.Event) engine.State {
 	}
 	return s
 }
+
+// The local user is one person, whatever name the commands have.
+func TestLocalUserIsOnePerson(t *testing.T) {
+	t.Parallel()
+	for name, flow := range approvalFlows(t) {
+		events, _ := flow.Decide(engine.State{}, engine.Command{Start: &engine.Start{}})
+		s := applyAll(engine.State{}, events)
+		for _, c := range []struct {
+			engine.Continue
+			rule string
+		}{
+			{engine.Continue{Output: "the plan"}, ""},
+			{engine.Continue{Person: true, By: guideway.Principal{User: "ada"}, Answer: &engine.Answer{OptionID: "confirm"}}, ""},
+			{engine.Continue{Person: true, By: guideway.Principal{User: "bea"}, Answer: &engine.Answer{OptionID: "confirm"}}, engine.RuleApproved},
+			{engine.Continue{Person: true, By: personWith("bob", guideway.RoleApprover), Answer: &engine.Answer{OptionID: "confirm"}}, ""},
+		} {
+			if flow.PositionOf(s).Kind != engine.PositionGate && c.Answer != nil {
+				t.Fatalf("%s: the gate opens before the answer of %s", name, c.By.User)
+			}
+			more, refusal := flow.Decide(s, engine.Command{Continue: &c.Continue})
+			if (refusal == nil) != (c.rule == "") || refusal != nil && refusal.Rule != c.rule {
+				t.Fatalf("%s: %s answers: %+v, want %q", name, c.By.User, refusal, c.rule)
+			}
+			s, events = applyAll(s, more), append(events, more...)
+		}
+		if pos := flow.PositionOf(s); pos.Kind == engine.PositionGate {
+			t.Errorf("%s: after two persons the run is at %+v", name, pos)
+		}
+		if _, err := engine.Recheck(flow, events); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -294,7 +294,9 @@ func commandOf(f Flow, e Event) Command {
 	case EventStepSkipped, EventPhaseSkipped:
 		c.Skip = &Skip{Reason: e.Reason}
 	case EventGateApproved, EventGateAnswered, EventCheckpointAnswer, EventBranchTaken:
-		c.By.User = e.User
+		if c.By.User = e.User; !e.Local {
+			c.By.Roles = []guideway.Role{guideway.RoleAdmin} // any role; without one it would be the local user
+		}
 		c.Answer = &Answer{OptionID: e.Option, Decline: e.Option == "", Note: e.Notes}
 	}
 	return Command{Continue: c}

@@ -229,7 +229,8 @@ func checkAnswer(s State, c *Continue, options []Option, declinable bool) *Refus
 	case !c.Answer.Decline && !slices.Contains(ids, c.Answer.OptionID):
 		return &Refusal{Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids, Message: fmt.Sprintf("the gate has no option %.80q", c.Answer.OptionID)}
 	}
-	if c.By.User != "" && slices.Contains(s.Gate.Votes, Vote{User: c.By.User, Option: c.Answer.OptionID}) {
+	by := Event{User: c.By.User, Local: c.By.Roles == nil}
+	if c.By.User != "" && slices.ContainsFunc(s.Gate.Votes, func(v Vote) bool { return v.Option == c.Answer.OptionID && v.isOfAuthor(by) }) {
 		return &Refusal{Rule: RuleApproved, Given: c.By.User, Message: fmt.Sprintf("%q has already given this answer; the gate waits for the same answer of others", c.By.User)}
 	}
 	return nil

@@ -110,15 +110,20 @@ type OpenGate struct {
 type Vote struct {
 	User   string `json:"user"`
 	Option string `json:"option"`
+	// Local is set for the local user, who is one person under any name.
+	Local bool `json:"local,omitempty"`
 }
+
+// isOfAuthor reports whether the vote is of the person whose answer an event is.
+func (v Vote) isOfAuthor(e Event) bool { return v.User == e.User || v.Local && e.Local }
 
 // awaitOthers returns the event of an answer if the gate then waits for the same answer of
 // others.
 func (g *OpenGate) awaitOthers(c *Continue) (e Event, waits bool) {
-	e = Event{Kind: EventGateApproved, Step: g.Step, Option: c.Answer.OptionID, Notes: c.Answer.Note, User: c.By.User}
+	e = Event{Kind: EventGateApproved, Step: g.Step, Option: c.Answer.OptionID, Notes: c.Answer.Note, User: c.By.User, Local: c.By.Roles == nil}
 	same := 1
 	for _, v := range g.Votes {
-		if v.Option == e.Option && v.User != e.User {
+		if v.Option == e.Option && !v.isOfAuthor(e) {
 			same++
 		}
 	}
@@ -128,7 +133,7 @@ func (g *OpenGate) awaitOthers(c *Continue) (e Event, waits bool) {
 // addVote returns the gate with the answer of an event, which replaces an earlier one of the
 // person.
 func (g OpenGate) addVote(e Event) *OpenGate {
-	g.Votes = append(slices.DeleteFunc(slices.Clone(g.Votes), func(v Vote) bool { return v.User == e.User }), Vote{User: e.User, Option: e.Option})
+	g.Votes = append(slices.DeleteFunc(slices.Clone(g.Votes), func(v Vote) bool { return v.isOfAuthor(e) }), Vote{User: e.User, Option: e.Option, Local: e.Local})
 	return &g
 }
 
@@ -209,9 +214,11 @@ type Event struct {
 	// Person is set if the gate requires human approval; for a start event, if
 	// all gates of the run do.
 	Person bool `json:"person,omitempty"`
-	// Approval names the persons that the gate needs, and User is one that answered.
+	// Approval names the persons that the gate needs, and User is one that answered,
+	// Local if it is the local user.
 	Approval *guideway.Approval `json:"approval,omitempty"`
 	User     string             `json:"user,omitempty"`
+	Local    bool               `json:"local,omitempty"`
 	// Option is the ID of the chosen option or branch.
 	Option string `json:"option,omitempty"`
 	// Reason explains a skip, an end or an abort.

@@ -2577,6 +2577,8 @@ export interface components {
             votes?: {
                 user: string;
                 option: string;
+                /** @description True for the local user, who is one person under any name. */
+                local?: boolean;
             }[];
             /** @description True if the step requires notes. */
             needsNotes?: boolean;
