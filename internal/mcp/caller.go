@@ -97,9 +97,9 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 			"omit project, or pass the absolute path of your working directory")
 	}
 	found, err := project.Detect(name)
-	if err != nil {
+	if by, _ := auth.PrincipalFrom(ctx); err != nil || by.Roles != nil {
 		clean := filepath.Clean(name)
-		return run.Project{ID: project.ID(clean), Path: clean}, nil //nolint:nilerr // it is another machine's directory
+		return run.Project{ID: project.ID(clean), Path: clean}, nil //nolint:nilerr // it is another machine's or person's directory
 	}
 	return run.Project{ID: found.ID, Path: found.Path, Branch: found.Branch, Commit: found.Commit}, nil
 }

@@ -1,10 +1,16 @@
 package mcp
 
 import (
+	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // TestForeignPaths checks that a path with a drive belongs to another machine, except on
@@ -36,6 +42,28 @@ func TestNetworkPathsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		} else if runtime.GOOS == "windows" && !strings.Contains(bad.Message, "network") {
 			t.Errorf("%s: %s", path, bad.Message)
+		}
+	}
+}
+
+// TestPeopleReadNoRepository checks that a client of another user than the local one learns
+// neither branch nor commit of a directory that it names.
+func TestPeopleReadNoRepository(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".git", "objects"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".git", "refs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".git", "HEAD"), []byte("ref: refs/heads/secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for branch, p := range map[string]guideway.Principal{"secret": {User: "ann"}, "": {User: "bob", Roles: []guideway.Role{guideway.RoleOperator}}} {
+		c := call{tool: &tool{declaration: declaration{Name: "workflow_start", Params: []param{{Name: "project", Kind: kindString}}}}, arguments: arguments{"project": dir}}
+		if found, err := (projects{}).findProject(auth.WithPrincipal(context.Background(), p), c); err != nil || found.Branch != branch || found.Path != dir {
+			t.Errorf("%s: %+v, %v", p.User, found, err)
 		}
 	}
 }

@@ -106,10 +106,11 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		}
 		entries = beforeHumanApproval(entries, func(*engine.OpenGate) bool { return false })
 	}
+	where := s.allowedProject(c, b.Run.Project)
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
-		Goal: Truncate(b.Run.Goal, maxGoal), Project: b.Run.Project.truncateNames(), Imported: Truncate(b.Run.ID, maxKey),
-		Workspace: s.startWorkspace(ctx, p, b.Run.Project.Path),
+		Goal: Truncate(b.Run.Goal, maxGoal), Project: where.truncateNames(), Imported: Truncate(b.Run.ID, maxKey),
+		Workspace: s.startWorkspace(ctx, p, where.Path),
 	}
 	return s.createRun(ctx, c, p, created, entries, "")
 }

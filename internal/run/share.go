@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/guideway-dev/guideway/internal/run/project"
 )
 
 // Share is a project whose members use each other's runs.
@@ -34,6 +36,27 @@ func (s *Service) Peers(user string) []string {
 	}
 	slices.Sort(peers)
 	return slices.DeleteFunc(slices.Compact(peers), func(peer string) bool { return peer == user })
+}
+
+// MayUseAll reports whether the caller may use each of the runs, and there is one.
+func (s *Service) MayUseAll(ctx context.Context, c Caller, runIDs []string) bool {
+	return len(runIDs) > 0 && !slices.ContainsFunc(runIDs, func(id string) bool {
+		_, _, err := s.findByRef(ctx, c, Ref{RunID: id})
+		return err != nil
+	})
+}
+
+// allowedProject returns the project of a new run. Its path is one of this computer: only the
+// local user names any, and other users those of their shared projects.
+func (s *Service) allowedProject(c Caller, p Project) Project {
+	if c.Roles == nil || p.Path == "" {
+		return p
+	}
+	if id := project.ID(p.Path); slices.ContainsFunc(s.shares, func(h Share) bool { return h.isShared(c.User, c.User, id) }) {
+		p.ID = id
+		return p
+	}
+	return Project{ID: p.ID}
 }
 
 // mayUse reports whether the caller may use a run. The record of a run can be edited, so the

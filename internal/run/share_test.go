@@ -7,6 +7,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/run/project"
 )
 
 const sharedProject = "0123456789ab"
@@ -16,7 +17,7 @@ const sharedProject = "0123456789ab"
 func newSharedBench(t *testing.T) *testBench {
 	t.Helper()
 	return newTestBench(t, func(o *run.Options) {
-		o.Shares = []run.Share{{Project: sharedProject, Members: []string{"ada", "bob"}}, {Project: "ba9876543210", Members: []string{"eve"}}}
+		o.Shares = []run.Share{{Project: sharedProject, Members: []string{"ada", "bob"}}, {Project: "ba9876543210", Members: []string{"eve"}}, {Project: project.ID("/src/shop"), Members: []string{"ada", "bob"}}}
 	})
 }
 
@@ -133,5 +134,32 @@ func TestEditedProjectIsNotShared(t *testing.T) {
 	}
 	if _, err := b.Get(t.Context(), bob, run.Ref{RunID: a.RunID}); guideway.ErrorCode(err) != guideway.CodeNotFound {
 		t.Errorf("bob gets the run: %v", err)
+	}
+}
+
+// Only the local user names any directory of this computer as the project of a run, because
+// its checks read and execute there; other users name those of their shared projects.
+func TestPeopleNameNoOtherDirectories(t *testing.T) {
+	t.Parallel()
+	b := newSharedBench(t)
+	shop := project.ID("/src/shop")
+	local := run.Caller{Principal: guideway.Principal{User: "ann"}, Via: run.ViaAgent}
+	for _, c := range []struct {
+		who         run.Caller
+		given, want run.Project
+	}{
+		{local, run.Project{ID: "x", Path: "/home/ann", Branch: "main"}, run.Project{ID: "x", Path: "/home/ann", Branch: "main"}},
+		{member("ada", run.ViaBrowser, guideway.RoleOperator), run.Project{ID: shop, Path: "/home/ann", Branch: "main"}, run.Project{ID: shop}},
+		{member("ada", run.ViaAgent, guideway.RoleOperator), run.Project{ID: sharedProject, Path: "/src/shop"}, run.Project{ID: shop, Path: "/src/shop"}},
+		{member("eve", run.ViaAgent, guideway.RoleAdmin), run.Project{ID: shop, Path: "/src/shop"}, run.Project{ID: shop}},
+	} {
+		a, err := b.Start(t.Context(), c.who, run.StartRequest{WorkflowID: "person", Goal: "g", Project: c.given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := b.Get(t.Context(), c.who, run.Ref{RunID: a.RunID})
+		if err != nil || d.Project != c.want {
+			t.Errorf("%s names %+v: the run has %+v, want %+v (%v)", c.who.User, c.given, d.Project, c.want, err)
+		}
 	}
 }
