@@ -54,6 +54,9 @@ func (i Identity) Check(c *Config) error {
 			return guideway.Errorf(guideway.CodeInvalid, "%s is not set, but logins through identity.issuer require it", needed.name).WithFix("set %s", needed.name)
 		}
 	}
+	if i.Resource == i.ClientID && i.ResourceScope == "" {
+		return guideway.Errorf(guideway.CodeInvalid, "identity.resource is identity.clientId, so ID tokens would be access tokens").WithFix("set identity.resourceScope")
+	}
 	return nil
 }
 

@@ -54,24 +54,32 @@ func (a *api) record(r *http.Request, e audit.Entry) {
 		return
 	}
 	g := auth.GrantFrom(r.Context())
-	if e.User == "" {
+	if e.User == "" && e.Via == "" {
 		e.User, e.Client, e.Via = g.Principal.User, g.Principal.Client, string(g.Proof)
 	}
 	a.Audit.Record(context.WithoutCancel(r.Context()), e)
 }
 
-// recordRefusal adds an entry about a request that was refused.
+// recordRefusal adds an entry about a request whose credential was refused. A request without
+// a credential, such as the first one of an OAuth client, has no entry.
 func (a *api) recordRefusal(r *http.Request, err error) {
+	if r.Header.Get("Authorization") != "" || a.Browsers != nil && a.Browsers.HasCookie(r) {
+		a.recordRefused(r, audit.Entry{Kind: audit.Refused, Subject: r.Method + " " + clipText(r.URL.Path)}, err)
+	}
+}
+
+// recordRefused adds an entry about a refused request or login.
+func (a *api) recordRefused(r *http.Request, e audit.Entry, err error) {
 	missed, ok := a.refusals.take(a.Now())
 	if !ok {
 		return
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	detail := fmt.Sprintf("%s, from %s", err, host)
+	e.Detail = fmt.Sprintf("%s, from %s", err, host)
 	if missed > 0 {
-		detail += fmt.Sprintf("; %d others were not recorded", missed)
+		e.Detail += fmt.Sprintf("; %d others were not recorded", missed)
 	}
-	a.record(r, audit.Entry{Kind: audit.Refused, Subject: r.Method + " " + clipText(r.URL.Path), Detail: detail})
+	a.record(r, e)
 }
 
 // recordRoute adds an entry after a route has changed the configuration, or accepted the

@@ -38,11 +38,20 @@ func (a *api) callOwners(c *call) []string {
 // findCall returns the held call that the path names.
 func (a *api) findCall(c *call) (held holds.Call, err error) {
 	for _, owner := range a.callOwners(c) {
-		if held, err = a.Calls.Get(owner, c.PathValue("id")); guideway.ErrorCode(err) != guideway.CodeNotFound {
+		if held, err = a.Calls.Get(owner, c.PathValue("id")); err == nil && !a.mayUseCall(c, held) {
+			held, err = holds.Call{}, guideway.Errorf(guideway.CodeNotFound, "there is no held call %.64q", c.PathValue("id"))
+		}
+		if guideway.ErrorCode(err) != guideway.CodeNotFound {
 			break
 		}
 	}
 	return held, err
+}
+
+// mayUseCall reports whether the caller sees a held call of one of callOwners: of another user
+// only if the caller may use each run that the call may belong to.
+func (a *api) mayUseCall(c *call, held holds.Call) bool {
+	return held.User == c.userName() || a.Runs.MayUseAll(c.Context(), c.runCaller(), held.Runs)
 }
 
 // listCalls returns the held calls of the user, the newest first, without their arguments.
@@ -60,7 +69,7 @@ func (a *api) listCalls(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, own...)
+		list = append(list, slices.DeleteFunc(own, func(held holds.Call) bool { return !a.mayUseCall(c, held) })...)
 	}
 	slices.SortStableFunc(list, func(a, b holds.Call) int { return b.Created.Compare(a.Created) })
 	list = slices.DeleteFunc(list, func(held holds.Call) bool { return status != "" && held.Status != holds.Status(status) })

@@ -11,7 +11,7 @@ import (
 )
 
 // holdCall creates a held call of a user.
-func (s *rig) holdCall(t *testing.T, user, text string) holds.Call {
+func (s *rig) holdCall(t *testing.T, user, text string, runs ...string) holds.Call {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"password": text, "n": json.Number("12345678901234567890")})
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *rig) holdCall(t *testing.T, user, text string) holds.Call {
 		t.Fatal(err)
 	}
 	c, err := s.calls.Claim(t.Context(), holds.Request{
-		Binding: holds.Binding{User: user, Client: "claude", Upstream: "git", Tool: "push", Hash: hash}, Name: "git__push", Arguments: canonical, Reason: "it pushes",
+		Binding: holds.Binding{User: user, Client: "claude", Upstream: "git", Tool: "push", Hash: hash}, Name: "git__push", Arguments: canonical, Reason: "it pushes", Runs: runs,
 	})
 	if err != nil {
 		t.Fatal(err)

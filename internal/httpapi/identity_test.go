@@ -212,6 +212,7 @@ func TestHostileLogins(t *testing.T) {
 		}, want: "invalid"},
 		"no ID token":        {change: func(s *identityRig) { s.provider.Do(func() { s.provider.IDToken = nil }) }, want: "no ID token"},
 		"user without role":  {claims: map[string]any{"groups": []string{"others"}}, want: "has no role"},
+		"text with spaces":   {claims: map[string]any{"groups": "team g-admin"}, want: "has no role"},
 		"no groups":          {claims: map[string]any{"groups": nil}, want: "has no role"},
 		"the local user":     {claims: map[string]any{"sub": "ann"}, want: "local user"},
 		"a user with a NUL":  {claims: map[string]any{"sub": "bob\x00"}, want: "no valid user"},

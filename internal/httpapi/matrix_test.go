@@ -185,6 +185,7 @@ func (s *rig) annsObjects(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.waitForRest(t, machine.RunID) // so that only bob could change it
 	return map[string]string{
 		"/api/runs/": a.RunID, "/api/sessions/": marker, "/api/checkpoints/": saved.ID, "/api/calls/": s.holdCall(t, "ann", marker).ID,
 		"/api/machine-runs/": machine.RunID, "/api/requests/": "q_1",
@@ -328,16 +329,31 @@ func TestApproversAndTheAuditLog(t *testing.T) {
 		t.Fatalf("after one approval the run is at %+v", open.Position)
 	}
 	s.wantStatus(t, 200, bea, "POST", path+"/answer", `{"optionId":"confirm"}`)
-	held := s.holdCall(t, "olga", "arguments")
+	var private struct{ RunID string }
+	s.wantStatus(t, 201, operator, "POST", "/api/runs", `{"workflowId":"two"}`).decodeInto(t, &private)
+	held := s.holdCall(t, "olga", "arguments", made.RunID)
+	for _, runs := range [][]string{nil, {private.RunID}, {made.RunID, private.RunID}} { // calls that may not belong to the project
+		hidden := s.holdCall(t, "olga", "private arguments "+strings.Join(runs, " "), runs...)
+		s.wantStatus(t, 404, ada, "GET", "/api/calls/"+hidden.ID, "")
+		s.wantStatus(t, 404, ada, "POST", "/api/calls/"+hidden.ID+"/answer", `{"approve":true}`)
+		if list := s.wantStatus(t, 200, ada, "GET", "/api/calls", "").body; strings.Contains(string(list), hidden.ID) || !strings.Contains(string(list), held.ID) {
+			t.Errorf("the calls of ada are %s", list)
+		}
+	}
 	s.wantStatus(t, 403, operator, "POST", "/api/calls/"+held.ID+"/answer", `{"approve":true}`)
 	s.wantStatus(t, 404, eve, "POST", "/api/calls/"+held.ID+"/answer", `{"approve":true}`)
 	s.wantStatus(t, 200, ada, "POST", "/api/calls/"+held.ID+"/answer", `{"approve":true}`)
 	s.wantStatus(t, 201, operator, "POST", "/api/tokens", `{"name":"laptop","scope":"read"}`)
 	s.wantStatus(t, 200, operator, "DELETE", "/api/tokens/laptop", "")
 	s.wantStatus(t, 403, operator, "GET", "/api/audit", "")
+	s.wantStatus(t, 401, func(*http.Request) {}, "GET", "/api/runs", "") // has no credential, so no entry
 	for range 40 {
 		s.wantStatus(t, 401, withBearer(strings.Repeat("x", 40)), "GET", "/api/runs", "")
 	}
+	s.later.Add(int64(time.Minute))
+	s.provider.SetClaims(map[string]any{"sub": "zoe", "groups": []string{}})
+	browser := s.newBrowser(t)
+	s.finish(t, browser, s.begin(t, browser))
 	var list struct{ Entries []audit.Entry }
 	s.wantStatus(t, 200, eve, "GET", "/api/audit?limit=1000", "").decodeInto(t, &list)
 	count := map[string]int{}
@@ -347,6 +363,15 @@ func TestApproversAndTheAuditLog(t *testing.T) {
 	for key, want := range map[string]int{"login olga": 1, "login ada": 1, "approval ada": 1, "token_created olga": 1, "token_revoked olga": 1, "credential_refused olga": 1} {
 		if count[key] != want {
 			t.Errorf("the audit log has %d entries %q, want %d: %v", count[key], key, want, count)
+		}
+	}
+	last := list.Entries[len(list.Entries)-1]
+	if last.Kind != audit.LoginRefused || last.Via != "identity" || !strings.Contains(last.Detail, "from 127.0.0.1; ") || !strings.Contains(last.Detail, "others were not recorded") {
+		t.Errorf("the refused login is %+v", last)
+	}
+	for _, e := range list.Entries {
+		if strings.Contains(e.Detail, "needs a bearer token") {
+			t.Errorf("a request without a credential has the entry %+v", e)
 		}
 	}
 	if n := count["credential_refused "]; n == 0 || n > 30 {

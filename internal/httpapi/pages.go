@@ -156,9 +156,7 @@ func (p *pages) finishLogin(c *call) (any, error) {
 	}
 	switch guideway.ErrorCode(err) {
 	case guideway.CodeUnauthorized, guideway.CodeForbidden:
-		if _, ok := p.refusals.take(p.Now()); ok {
-			p.record(c.Request, audit.Entry{Kind: audit.LoginRefused, User: who.User, Via: "identity", Detail: err.Error()})
-		}
+		p.recordRefused(c.Request, audit.Entry{Kind: audit.LoginRefused, User: who.User, Via: "identity"}, err)
 		return p.renderOutside(c, "The login was refused: "+err.Error()+".")
 	}
 	return nil, err

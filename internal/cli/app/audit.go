@@ -52,8 +52,12 @@ func (a *App) journalKey(ctx context.Context, cfg *config.Config) ([]byte, error
 	return o.key, nil
 }
 
-// Record adds an entry. It logs errors, because the audited action is complete.
+// Record adds an entry. It logs errors, because the audited action is complete. A refused
+// request creates no key, so it has no entry before the first run, login or token.
 func (l *Audit) Record(ctx context.Context, e audit.Entry) {
+	if e.Kind == audit.Refused && isMissing(l.cfg.Journal.KeyFile) {
+		return
+	}
 	if err := l.Append(ctx, e); err != nil {
 		l.app.Logger(l.cfg).ErrorContext(ctx, "cannot write the audit log", "kind", e.Kind, "subject", e.Subject, "error", err)
 	}

@@ -59,11 +59,12 @@ func TestIdentitySettings(t *testing.T) {
 		t.Errorf("the hosts are %v", got)
 	}
 	for name, change := range map[string]func(*config.Config){
-		"no public URL": func(c *config.Config) { c.PublicURL = "" },
-		"no client id":  func(c *config.Config) { c.Identity.ClientID = "" },
-		"no roles":      func(c *config.Config) { c.Identity.Roles = nil },
-		"no secret":     func(c *config.Config) { c.Identity.ClientSecretFile += "x" },
-		"no local user": func(c *config.Config) { c.Store, c.User = "postgres://db.example/guideway", "" },
+		"no public URL":         func(c *config.Config) { c.PublicURL = "" },
+		"no client id":          func(c *config.Config) { c.Identity.ClientID = "" },
+		"no roles":              func(c *config.Config) { c.Identity.Roles = nil },
+		"resource of ID tokens": func(c *config.Config) { c.Identity.Resource, c.Identity.ResourceScope = c.Identity.ClientID, "" },
+		"no secret":             func(c *config.Config) { c.Identity.ClientSecretFile += "x" },
+		"no local user":         func(c *config.Config) { c.Store, c.User = "postgres://db.example/guideway", "" },
 	} {
 		if p, err := newIdentities(newConfig(change)); err == nil || guideway.ErrorFix(err) == "" {
 			t.Errorf("%s: %+v, %v", name, p, err)

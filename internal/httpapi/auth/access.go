@@ -105,7 +105,7 @@ type Access struct {
 // ignored, so that a cookie never replaces a wrong token.
 func (a *Access) Check(r *http.Request) (Grant, error) {
 	header := len(r.Header.Values("Authorization")) > 0
-	if !header && a.Browsers != nil && a.Browsers.hasCookie(r) {
+	if !header && a.Browsers != nil && a.Browsers.HasCookie(r) {
 		return a.browserGrant(r)
 	}
 	token, given := bearerToken(r)

@@ -189,8 +189,8 @@ func (b *BrowserSessions) newCookie(r *http.Request, secret string) *http.Cookie
 	}
 }
 
-// hasCookie reports whether a request has a cookie of this server.
-func (b *BrowserSessions) hasCookie(r *http.Request) bool {
+// HasCookie reports whether a request has a cookie of this server.
+func (b *BrowserSessions) HasCookie(r *http.Request) bool {
 	return len(r.CookiesNamed(b.cookie)) > 0
 }
 
@@ -261,7 +261,7 @@ func (b *BrowserSessions) checkRequest(r *http.Request) (p guideway.Principal, c
 
 // Renew returns a logged in browser's cookie with a new lifetime, or nil.
 func (b *BrowserSessions) Renew(r *http.Request) *http.Cookie {
-	if !b.hasCookie(r) {
+	if !b.HasCookie(r) {
 		return nil
 	}
 	secret, _, err := b.findSession(r)

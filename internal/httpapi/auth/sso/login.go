@@ -1,10 +1,12 @@
 package sso
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -75,6 +77,10 @@ func (p *Provider) FinishLogin(r *http.Request) (who auth.Person, cookie *http.C
 	}
 	ctx := oidc.ClientContext(r.Context(), p.client)
 	token, err := p.config(m).Exchange(ctx, r.URL.Query().Get("code"), oauth2.VerifierOption(a.derive("verifier")))
+	var answer *oauth2.RetrieveError
+	if errors.As(err, &answer) { // its text can repeat the request, which has secrets
+		err = errors.New(cmp.Or(answer.ErrorCode, answer.Response.Status))
+	}
 	if err != nil {
 		return who, cookie, refuseLogin("the identity provider does not accept the code: %w", err)
 	}

@@ -138,7 +138,7 @@ func (p *Provider) VerifyAccess(ctx context.Context, token string) (auth.Person,
 		return auth.Person{}, guideway.Errorf(guideway.CodeUnauthorized, "the access token is invalid: %w", err).
 			WithFix("request a new token for the resource %s", p.Resource)
 	}
-	if p.ResourceScope != "" && !slices.Contains(append(c.list("scope"), c.list("scp")...), p.ResourceScope) {
+	if p.ResourceScope != "" && !slices.Contains(strings.Fields(strings.Join(append(c.list("scope"), c.list("scp")...), " ")), p.ResourceScope) {
 		return auth.Person{}, guideway.Errorf(guideway.CodeForbidden, "the access token does not have the scope %s", p.ResourceScope).
 			WithFix("request a token with the scope %s", p.ResourceScope)
 	}
@@ -193,7 +193,7 @@ func (c claims) text(name string) string {
 	return text
 }
 
-// list returns the texts of a claim, which is a list or a text with spaces. A name with dots
+// list returns the texts of a claim, which is a list or one text. A name with dots
 // is the claim of exactly that name, else a path.
 func (c claims) list(name string) []string {
 	value, ok := c[name]
@@ -203,7 +203,7 @@ func (c claims) list(name string) []string {
 	}
 	switch v := value.(type) {
 	case string:
-		return strings.Fields(v)
+		return []string{v}
 	case []any:
 		var texts []string
 		for _, item := range v {
