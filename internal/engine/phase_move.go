@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
@@ -284,13 +285,7 @@ func (p *PhaseProgram) chooseBranch(s State, d *phases.Decision) (*phases.Branch
 // offeredBranches returns the branches of the current decision that have no condition and
 // are not the default. Only an answer can take them.
 func (p *PhaseProgram) offeredBranches(ph PhaseState) []phases.Branch {
-	var list []phases.Branch
-	for _, b := range p.phaseAt(ph).Decisions[ph.Index].Branches {
-		if b.Condition == nil && !b.IsDefault {
-			list = append(list, b)
-		}
-	}
-	return list
+	return lists.Filter(p.phaseAt(ph).Decisions[ph.Index].Branches, func(b phases.Branch) bool { return b.Condition == nil && !b.IsDefault })
 }
 
 // nextTransitionEvent takes the first transition that applies, or else the default.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Tools returns the tools that a client sees: all of them, or tool_search and tool_call.
@@ -32,13 +33,7 @@ func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 // visibleTools returns the tools that a client may call.
 func (g *Gateway) visibleTools(ctx context.Context, c *Client) []*tool {
 	s, may := g.readySurface(ctx, c), g.accessOf(ctx)
-	var out []*tool
-	for _, t := range s.tools {
-		if may.allowsTool(t) && t.checkUse(c, false) == nil {
-			out = append(out, t)
-		}
-	}
-	return out
+	return lists.Filter(s.tools, func(t *tool) bool { return may.allowsTool(t) && t.checkUse(c, false) == nil })
 }
 
 // Prompts returns the prompts that a client sees.

@@ -111,12 +111,7 @@ func (s *Server) noteIgnored(entry map[string]any) {
 		// These members concern the client and have no meaning for Guideway.
 		"startup_timeout_sec", "startup_timeout_ms", "autoApprove", "alwaysAllow", "gallery", "version", "name", "description", "trust",
 	}
-	var others []string
-	for _, key := range slices.Sorted(maps.Keys(entry)) {
-		if !slices.Contains(known, key) {
-			others = append(others, key)
-		}
-	}
+	others := lists.Filter(slices.Sorted(maps.Keys(entry)), func(key string) bool { return !slices.Contains(known, key) })
 	if len(others) > 0 {
 		s.Notes = append(s.Notes, "these members are not imported: "+strings.Join(others, ", "))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -62,13 +63,7 @@ func (a *AgentTools) isAllowed(ctx context.Context, name string) bool {
 
 // Offered lists the tools that the principal of ctx may use, sorted by name.
 func (a *AgentTools) Offered(ctx context.Context) []AgentTool {
-	var out []AgentTool
-	for _, t := range a.offers {
-		if a.isAllowed(ctx, t.Name) {
-			out = append(out, t)
-		}
-	}
-	return out
+	return lists.Filter(a.offers, func(t AgentTool) bool { return a.isAllowed(ctx, t.Name) })
 }
 
 // Call calls a tool on behalf of an agent, which cannot show forms to a person. failed

@@ -371,12 +371,7 @@ func (p *phaseTools) newJudge(ctx context.Context, c call, w *phases.Workflow) (
 			return expr.No, nil
 		}
 	}
-	given := []string{}
-	for _, name := range []string{"variables", "state", "handle"} {
-		if c.arguments[name] != nil {
-			given = append(given, name)
-		}
-	}
+	given := lists.Filter([]string{"variables", "state", "handle"}, func(name string) bool { return c.arguments[name] != nil })
 	switch {
 	case len(given) == 0:
 		return nil, runPosition{}, w, nil

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // maxRemarks is the maximum number of log entries of one update.
@@ -124,12 +126,7 @@ func isObject(value any) bool {
 // newRemarks returns the remarks that the last revision did not have: repeating them at
 // every update would flood the log.
 func newRemarks(before, after []remark) []remark {
-	var fresh []remark
-	for _, f := range after {
-		if !slices.Contains(before, f) {
-			fresh = append(fresh, f)
-		}
-	}
+	fresh := lists.Filter(after, func(f remark) bool { return !slices.Contains(before, f) })
 	slices.SortFunc(fresh, func(a, b remark) int {
 		return strings.Compare(a.pointer+"\x00"+a.message, b.pointer+"\x00"+b.message)
 	})

@@ -258,13 +258,7 @@ func (m *matcher) sumWeights(words []string) (sum float64) {
 
 // commonWords returns the words of a that are also in b.
 func commonWords(a, b []string) []string {
-	var both []string
-	for _, word := range a {
-		if slices.Contains(b, word) {
-			both = append(both, word)
-		}
-	}
-	return both
+	return lists.Filter(a, func(word string) bool { return slices.Contains(b, word) })
 }
 
 // stemsOf returns the distinct stems of the significant words, in order.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/spf13/cobra"
 )
 
@@ -126,11 +127,6 @@ func completeRecords(a *app.App, most, limit int, describe func(checkpoint.Recor
 
 // checkpointText returns a short description of a checkpoint.
 func checkpointText(r checkpoint.Record) string {
-	var words []string
-	for _, word := range []string{r.Name, r.Workflow, r.Session} {
-		if word != "" {
-			words = append(words, word)
-		}
-	}
+	words := lists.Filter([]string{r.Name, r.Workflow, r.Session}, func(word string) bool { return word != "" })
 	return strings.Join(words, ", ")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/server"
 	sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
@@ -193,13 +194,9 @@ func namedSource(snap *catalog.Snapshot, name string) (catalog.SourceStatus, err
 // filterBySource returns the diagnostics about the documents of a source.
 func filterBySource(diagnostics []guideway.Diagnostic, status catalog.SourceStatus) []guideway.Diagnostic {
 	root := cmp.Or(status.Location, status.Name+":")
-	var own []guideway.Diagnostic
-	for _, d := range diagnostics {
-		if d.File == root || strings.HasPrefix(d.File, root+"/") || strings.HasPrefix(d.File, root+string(filepath.Separator)) {
-			own = append(own, d)
-		}
-	}
-	return own
+	return lists.Filter(diagnostics, func(d guideway.Diagnostic) bool {
+		return d.File == root || strings.HasPrefix(d.File, root+"/") || strings.HasPrefix(d.File, root+string(filepath.Separator))
+	})
 }
 
 // isMachine reports whether a document is the configuration of a machine.

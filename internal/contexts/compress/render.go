@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // gapMark marks an omission inside a value. In an object it is the key of the note.
@@ -186,12 +187,7 @@ func (r *renderer) gapKey(n *node) string {
 // appendTable appends one row of column names and the kept rows. Values that are equal in all
 // rows are written once.
 func (r *renderer) appendTable(out []byte, n *node, note string) []byte {
-	var rows []*node
-	for _, child := range n.children {
-		if r.keep[child.first] {
-			rows = append(rows, child)
-		}
-	}
+	rows := lists.Filter(n.children, func(child *node) bool { return r.keep[child.first] })
 	left := len(n.children) - len(rows)
 	if note == "" && left > 0 {
 		note = fmt.Sprintf("%s %d more rows", gapMark, left)

@@ -227,12 +227,7 @@ func (c *checker) checkBranches(n int) {
 // checkContinuation checks that exactly one of the edges leads to a node other than a
 // fire-and-forget hook.
 func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
-	var main []int
-	for _, e := range edges {
-		if !c.Nodes[c.numbers[c.Edges[e].Target]].IsFireAndForget() {
-			main = append(main, e)
-		}
-	}
+	main := lists.Filter(edges, func(e int) bool { return !c.Nodes[c.numbers[c.Edges[e].Target]].IsFireAndForget() })
 	where := ""
 	if branch != NoBranch {
 		where = " for the branch " + string(branch)

@@ -19,3 +19,15 @@ func Map[T, R any](list []T, convert func(T) R) []R {
 	}
 	return out
 }
+
+// Filter returns the elements for which keep returns true, in their order; nil if there are
+// none.
+func Filter[T any](list []T, keep func(T) bool) []T {
+	var out []T
+	for _, element := range list {
+		if keep(element) {
+			out = append(out, element)
+		}
+	}
+	return out
+}

@@ -30,3 +30,15 @@ func TestMap(t *testing.T) {
 		t.Errorf("got %#v, want an empty list", got)
 	}
 }
+
+// TestFilter checks that Filter keeps the order, and returns nil if nothing is kept.
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	isEven := func(n int) bool { return n%2 == 0 }
+	if got := lists.Filter([]int{4, 3, 2}, isEven); !slices.Equal(got, []int{4, 2}) {
+		t.Errorf("got %d", got)
+	}
+	if got := lists.Filter([]int{1}, isEven); got != nil {
+		t.Errorf("got %#v, want nil", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	exprpkg "github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/rules"
@@ -223,11 +224,5 @@ func (l *linter) lintIgnored(at shape.Place) {
 
 // operatorsOf returns the comparisons of a condition in order of precedence.
 func operatorsOf(n *doc.Node) []string {
-	var found []string
-	for _, key := range []string{"equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "startsWith", "endsWith", "matches"} {
-		if n.Get(key) != nil {
-			found = append(found, key)
-		}
-	}
-	return found
+	return lists.Filter([]string{"equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "startsWith", "endsWith", "matches"}, func(key string) bool { return n.Get(key) != nil })
 }
