@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +35,8 @@ const deskMachine = `{"workflow_name":"desk","description":"Writes, and asks.",
 type testMachines struct {
 	*driver.Background
 	catalog *catalog.Catalog
+	// models, while a test holds it for writing, delays the requests to models.
+	models *sync.RWMutex
 }
 
 func (d testMachines) Entries() []*catalog.MachineEntry { return d.catalog.Snapshot().Machines() }
@@ -63,6 +66,8 @@ func (d testMachines) Call(_ context.Context, c driver.HandlerCall) (*driver.Han
 }
 
 func (d testMachines) Model(driver.RunScope, machinedef.Level, string) (driver.SelectedModel, error) {
+	d.models.RLock()
+	defer d.models.RUnlock()
 	s, err := scripted.Parse([]byte(`{"rules":[{"when":{"agent":"writer"},"content":"Certainly, at once."}]}`))
 	return driver.SelectedModel{Model: scripted.New(s), Name: "scripted"}, err
 }
@@ -84,7 +89,7 @@ func newTestMachines(t *testing.T) testMachines {
 			t.Fatal(err)
 		}
 	}
-	d := testMachines{catalog: catalog.New([]catalog.Source{catalog.NewDir(catalog.SourceInfo{Name: "test", Location: dir}, catalog.DirOptions{})}, catalog.Options{})}
+	d := testMachines{models: &sync.RWMutex{}, catalog: catalog.New([]catalog.Source{catalog.NewDir(catalog.SourceInfo{Name: "test", Location: dir}, catalog.DirOptions{})}, catalog.Options{})}
 	if err := d.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -211,8 +216,10 @@ func TestMachineRuns(t *testing.T) {
 func TestMachineStream(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	// The run is created but not executed yet, so that no text arrives before the reader is
-	// connected.
+	// No text arrives before the reader is connected.
+	s.machines.models.Lock()
+	answer := sync.OnceFunc(s.machines.models.Unlock)
+	defer answer()
 	st, err := s.machines.Service.Start(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, driver.StartRequest{
 		Machine: "desk", Inputs: map[string]json.RawMessage{"request": json.RawMessage(`"x"`)},
 	})
@@ -245,7 +252,8 @@ func TestMachineStream(t *testing.T) {
 			continue
 		}
 		if len(kinds) == 1 && name == "status" {
-			s.waitForRest(t, st.RunID) // This executes the run.
+			answer()
+			s.waitForRest(t, st.RunID)
 		}
 		var got struct{ Text, Status string }
 		if err := json.Unmarshal([]byte(data), &got); err != nil {
