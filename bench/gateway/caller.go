@@ -26,11 +26,10 @@ func newCaller(s *subject) *caller {
 	return &caller{s: s, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 30 * time.Second}}
 }
 
-// postMessage sends a message and keeps the answer in body.
-func (c *caller) postMessage(ctx context.Context, text string) (session string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.s.url, strings.NewReader(text))
+func (c *caller) newRequest(ctx context.Context, method, text string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.s.url, strings.NewReader(text))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -40,6 +39,15 @@ func (c *caller) postMessage(ctx context.Context, text string) (session string, 
 	if c.session != "" {
 		req.Header.Set("Mcp-Session-Id", c.session)
 		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+	}
+	return req, nil
+}
+
+// postMessage sends a message and keeps the answer in body.
+func (c *caller) postMessage(ctx context.Context, text string) (session string, err error) {
+	req, err := c.newRequest(ctx, http.MethodPost, text)
+	if err != nil {
+		return "", err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -73,6 +81,19 @@ func (c *caller) openSession(ctx context.Context) error {
 		return fmt.Errorf("the tool is not listed: %.200s", c.body.String())
 	}
 	return nil
+}
+
+// endSession deletes the session, as a client does that ends: the memory of a level is the
+// memory of its own clients. A subject without sessions refuses the request.
+func (c *caller) endSession(ctx context.Context) {
+	defer c.http.CloseIdleConnections()
+	req, err := c.newRequest(ctx, http.MethodDelete, "")
+	if c.session == "" || err != nil {
+		return
+	}
+	if resp, err := c.http.Do(req); err == nil {
+		_ = resp.Body.Close()
+	}
 }
 
 // callTool makes one call with its id in the text, and checks the answer.
@@ -111,7 +132,7 @@ func (b *bench) measureSubject(ctx context.Context, s *subject, at level) (row, 
 		if err := callers[i].openSession(ctx); err != nil {
 			return row{}, err
 		}
-		defer callers[i].http.CloseIdleConnections()
+		defer callers[i].endSession(context.WithoutCancel(ctx))
 	}
 	filling := strings.Repeat("some text and ", at.size/14)
 	if _, _, err := callTogether(ctx, callers, max(each/10, 2), filling); err != nil {
