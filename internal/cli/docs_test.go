@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -299,6 +301,28 @@ func referenceOfCommands(t *testing.T) {
 	root := newRootCmd(&app.App{Host: &app.Host{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }}})
 	describeCommand(&want, root)
 	compareReference(t, "cli.md", want.String())
+}
+
+// TestHelpTexts checks that each section of the help texts has its command, and that the help
+// of install has every client.
+func TestHelpTexts(t *testing.T) {
+	t.Parallel()
+	root := newRootCmd(&app.App{Host: &app.Host{}})
+	for _, section := range txtar.Parse(helpTexts).Files {
+		cmd, rest, err := root.Find(strings.Fields(section.Name)[1:])
+		if err != nil || len(rest) > 0 || cmd.CommandPath() != section.Name {
+			t.Errorf("help.txtar has a section %q, which is not a command", section.Name)
+		}
+	}
+	help, _, err := root.Find([]string{"install"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range install.Clients() {
+		if !strings.Contains(help.Long, client.ID) {
+			t.Errorf("the help of install does not have the client %s", client.ID)
+		}
+	}
 }
 
 // compareReference compares a generated page with the stored one, or writes it.

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -46,6 +48,32 @@ func addHelp(root *cobra.Command) {
 		},
 	})
 	root.AddCommand(&cobra.Command{Use: "settings", Short: "The settings, with their variables and flags", Long: settingsHelp()})
+	addTexts(root)
+}
+
+// helpTexts has a section for each command: its description, if it needs more than the short
+// one, and after a line "Examples:" its examples.
+//
+//go:embed help.txtar
+var helpTexts []byte
+
+// addTexts sets the descriptions and the examples of the commands.
+func addTexts(root *cobra.Command) {
+	texts := map[string]string{}
+	for _, section := range txtar.Parse(helpTexts).Files {
+		texts[section.Name] = string(section.Data)
+	}
+	var add func(cmd *cobra.Command)
+	add = func(cmd *cobra.Command) {
+		if text, ok := texts[cmd.CommandPath()]; ok {
+			about, examples, _ := strings.Cut(text, "Examples:\n")
+			cmd.Long, cmd.Example = strings.TrimSpace(about), strings.TrimRight(examples, "\n")
+		}
+		for _, child := range cmd.Commands() {
+			add(child)
+		}
+	}
+	add(root)
 }
 
 func helpTopics(root *cobra.Command, args []string) []string {

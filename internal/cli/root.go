@@ -50,18 +50,8 @@ const (
 func newRootCmd(a *app.App) *cobra.Command {
 	host := a.Host
 	root := &cobra.Command{
-		Use:   "guideway",
-		Short: "Workflows that AI agents cannot skip, over the Model Context Protocol",
-		Long: `Guideway leads AI agents through workflows one step at a time, over the Model
-Context Protocol. Without arguments, and if the input is not a terminal, it
-serves MCP on standard input and output, as "guideway mcp" does.`,
-		Example: `  guideway list                      list the workflows
-  guideway show coding-task          show the steps of a workflow
-  guideway run coding-task           run a workflow interactively
-  guideway init                      propose checks and create a workflow
-  guideway validate .guideway        check the workflows of a project
-  guideway install                   add Guideway to an MCP client
-  guideway runs resume auth          continue a run that an agent has started`,
+		Use:               "guideway",
+		Short:             "Workflows that AI agents cannot skip, over the Model Context Protocol",
 		Version:           app.Version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,

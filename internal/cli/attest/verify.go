@@ -32,17 +32,8 @@ func NewVerifyCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE --key FILE",
 		Short: "Verify an attestation of a run",
-		Long: `Verify an attestation that "guideway runs attest" wrote, and print what it states. The
-command reads only the named files: it uses no run, no setting and no network.
-
-The signature proves that the holder of the key made the statement. Without --commit or
---tree, the attestation may be about any change. The exit code is 1 if the attestation is
-refused.`,
-		Example: `  guideway verify run.json --key laptop.pub --commit "$(git rev-parse HEAD)"
-  guideway verify run.json --key laptop.pub --workflow coding-task --require-evidence test
-  guideway verify run.json --key laptop.pub --require-approval release --json`,
-		Args: app.ExactArgs(1, "one attestation", "guideway verify run.json --key laptop.pub"),
-		RunE: app.RunWithArg(runVerify, o, &o.File, o.checkOptions),
+		Args:  app.ExactArgs(1, "one attestation", "guideway verify run.json --key laptop.pub"),
+		RunE:  app.RunWithArg(runVerify, o, &o.File, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Keys, "key", nil, "trust the public keys in this PEM `file`; can be repeated")
@@ -202,13 +193,6 @@ func NewAttestCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "attest",
 		Short: "Manage the keys that sign attestations",
-		Long: `An attestation is a signed statement about a completed run: its definition, its steps with
-their evidence and claims, its approvals, and the commit that it is about. "guideway runs
-attest" writes one, "guideway verify" verifies it.`,
-		Example: `  guideway attest keys create laptop
-  guideway attest keys show laptop > laptop.pub
-  guideway runs attest r_06bmyb2ad4ft47c6abwmtxs --out run.json
-  guideway verify run.json --key laptop.pub`,
 	}, newKeysCmd(a))
 }
 
@@ -216,11 +200,6 @@ func newKeysCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "keys",
 		Short: "Create, list, show and remove signing keys",
-		Long: `A signing key is an Ed25519 key in a private file of your user. Its id is the SHA-256 of its
-public key. Any program of your user can read the file, an agent included: a signature
-proves which computer signed, not that a person did.`,
-		Example: `  guideway attest keys create laptop
-  guideway attest keys show laptop > laptop.pub`,
 	}, newKeysListCmd(a), newKeysCreateCmd(a), newKeysShowCmd(a), newKeysRemoveCmd(a))
 }
 
@@ -259,7 +238,6 @@ func newKeyEntry(key app.SigningKey) keyEntry {
 func newKeysListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runKeysList, &cobra.Command{
 		Use: "list", Short: "List signing keys",
-		Example: "  guideway attest keys list --json",
 	})
 }
 
@@ -296,9 +274,6 @@ func runKeysList(_ context.Context, o *app.PlainOptions) error {
 func newKeysCreateCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runKeysCreate, &cobra.Command{
 		Use: "create NAME", Short: "Create a signing key",
-		Long: `Create a signing key. Give its public key to those who verify your attestations, over a
-channel that they trust, such as a reviewed file of the repository.`,
-		Example:           "  guideway attest keys create laptop",
 		Args:              app.ExactArgs(1, "one name", "guideway attest keys create laptop"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	})
@@ -328,7 +303,6 @@ func runKeysCreate(_ context.Context, o *app.NameOptions) error {
 func newKeysShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runKeysShow, &cobra.Command{
 		Use: "show NAME", Short: "Print the public key of a signing key",
-		Example:           "  guideway attest keys show laptop --json",
 		Args:              app.ExactArgs(1, "one name", "guideway attest keys show laptop"),
 		ValidArgsFunction: completeKeys(a),
 	})
@@ -350,9 +324,6 @@ func runKeysShow(_ context.Context, o *app.NameOptions) error {
 func newKeysRemoveCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runKeysRemove, &cobra.Command{
 		Use: "remove NAME", Short: "Remove a signing key",
-		Long: `Remove a signing key from this computer. Attestations that it signed can still be verified
-with its public key; to reject them, remove the public key from where it is trusted.`,
-		Example:           "  guideway attest keys remove laptop",
 		Args:              app.ExactArgs(1, "one name", "guideway attest keys remove laptop"),
 		ValidArgsFunction: completeKeys(a),
 	})

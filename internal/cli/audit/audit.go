@@ -16,16 +16,10 @@ func NewAuditCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "audit",
 		Short: "List, export and verify the audit log",
-		Long: `The audit log has logins, tokens, approvals, refused credentials and changes of the
-configuration. Entries are only appended. Each is chained to the previous one with the
-journal's key, and the last one is also recorded in the directory of the heads.`,
-		Example: `  guideway audit list
-  guideway audit export > audit.jsonl
-  guideway audit verify`,
 	},
-		app.NewPlainCmd(a, runList, &cobra.Command{Use: "list", Short: "List the last 100 entries", Example: "  guideway audit list --json"}),
+		app.NewPlainCmd(a, runList, &cobra.Command{Use: "list", Short: "List the last 100 entries"}),
 		newExportCmd(a),
-		app.NewPlainCmd(a, runVerify, &cobra.Command{Use: "verify", Short: "Check that no entry was changed or removed", Example: "  guideway audit verify"}),
+		app.NewPlainCmd(a, runVerify, &cobra.Command{Use: "verify", Short: "Check that no entry was changed or removed"}),
 	)
 }
 
@@ -62,7 +56,7 @@ func runList(_ context.Context, o *app.PlainOptions) error {
 
 func newExportCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "export", Short: "Print all entries as JSON lines", Args: app.NoArgs, Example: "  guideway audit export > audit.jsonl",
+		Use: "export", Short: "Print all entries as JSON lines", Args: app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.Load()
 			if err != nil {

@@ -24,14 +24,6 @@ func NewCallsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "calls",
 		Short: "List, approve and deny tool calls that wait for a person",
-		Long: `A held call is the call of an upstream tool that waits for the approval of a person. The
-setting gateway.tools, the policy of a step or a hook graph holds it. After the approval, the
-same client can make the same call once, unchanged.
-
-CALL is the id of a held call; "guideway calls list" prints the ids.`,
-		Example: `  guideway calls list --status waiting
-  guideway calls show hc_06bmyb2ad4ft47c6abwmtxs
-  guideway calls approve hc_06bmyb2ad4ft47c6abwmtxs`,
 	}, newListCmd(a), newShowCmd(a), newAnswerCmd(a, true), newAnswerCmd(a, false))
 }
 
@@ -78,11 +70,8 @@ func newListCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List held calls, newest first",
-		Long: `List held calls, newest first. Likely secrets in the arguments are redacted;
-"guideway calls show" prints all arguments.`,
-		Example: "  guideway calls list\n  guideway calls list --status waiting\n  guideway calls list --json",
-		Args:    app.NoArgs,
-		RunE:    app.RunWith(runList, o, o.checkOptions),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(runList, o, o.checkOptions),
 	}
 	names := app.ToStrings(holds.Statuses()...)
 	cmd.Flags().StringSliceVar(&o.Statuses, "status", nil, "filter by `statuses`: "+strings.Join(names, ", "))
@@ -132,10 +121,9 @@ func runList(_ context.Context, o *listOptions) error {
 
 func newShowCmd(a *app.App) *cobra.Command {
 	cmd := app.NewNameCmd(a, runShow, &cobra.Command{
-		Use:     "show CALL",
-		Short:   "Show a held call with all its arguments",
-		Example: "  guideway calls show hc_06bmyb2ad4ft47c6abwmtxs\n  guideway calls show hc_06bmyb2ad4ft47c6abwmtxs --json",
-		Args:    exactlyOneCall("show"),
+		Use:   "show CALL",
+		Short: "Show a held call with all its arguments",
+		Args:  exactlyOneCall("show"),
 	})
 	cmd.ValidArgsFunction = completeCalls(a)
 	return cmd
@@ -188,19 +176,13 @@ type answerOptions struct {
 // newAnswerCmd returns the command approve or deny.
 func newAnswerCmd(a *app.App, approve bool) *cobra.Command {
 	o := &answerOptions{app: a, approve: approve}
-	name, short, effect := "deny", "Deny a held call as a person", "For an hour,\nthe same call is refused without asking again."
+	name, short := "deny", "Deny a held call as a person"
 	if approve {
-		name, short, effect = "approve", "Approve a held call as a person", "The client\ncan then make the same call once, unchanged, within the time of the setting\ngateway.approvalTime, by default 10 minutes."
+		name, short = "approve", "Approve a held call as a person"
 	}
 	return &cobra.Command{
-		Use:   name + " CALL",
-		Short: short,
-		Long: short + `. The command shows the call with all its
-arguments and asks for your passphrase and a note to the agent. ` + effect + `
-
-The passphrase is that of guideway runs approve --set-passphrase; without one, no
-call can be answered at a terminal.`,
-		Example:           "  guideway calls " + name + " hc_06bmyb2ad4ft47c6abwmtxs",
+		Use:               name + " CALL",
+		Short:             short,
 		Args:              exactlyOneCall(name),
 		ValidArgsFunction: completeCalls(a, holds.Waiting),
 		RunE:              app.RunWithArg(runAnswer, o, &o.Call, a.Host.RequireTerminal),

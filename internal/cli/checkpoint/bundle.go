@@ -26,14 +26,8 @@ type checkpointExportOptions struct {
 func newCheckpointExportCmd(a *app.App, run func(context.Context, *checkpointExportOptions) error) *cobra.Command {
 	o := &checkpointExportOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "export {CHECKPOINT|--session SESSION}",
-		Short: "Export checkpoints",
-		Long: `Export a checkpoint, or all checkpoints of a session or run, as one JSON document. The document
-is not encrypted, even if the checkpoints are. The newest checkpoint of a run has the outputs
-of the run in _outputs. "guideway checkpoint import" imports the document on this or another
-computer.`,
-		Example: `  guideway checkpoint export --session login-work --output login-work.json
-  guideway checkpoint export c_0dx3k2v9q8f7m5n4p1r6t0w | ssh other guideway checkpoint import -`,
+		Use:               "export {CHECKPOINT|--session SESSION}",
+		Short:             "Export checkpoints",
 		Args:              byIDOrSession("export", &o.Session),
 		ValidArgsFunction: completeCheckpoints(a, 1),
 		RunE:              app.RunWithArg(run, o, &o.ID),
@@ -80,14 +74,8 @@ func newCheckpointImportCmd(a *app.App, run func(context.Context, *checkpointImp
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import exported checkpoints",
-		Long: `Import the checkpoints of a bundle; you become their owner. Existing checkpoints are
-skipped. The others are added to their original sessions or, with --session, all to that
-session; none of these sessions may have other checkpoints. FILE is the bundle of at most
-1 GiB, or - for standard input.`,
-		Example: `  guideway checkpoint import login-work.json
-  guideway checkpoint import login-work.json --session login-work-copy`,
-		Args: app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),
-		RunE: app.RunWithArg(run, o, &o.File),
+		Args:  app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),
+		RunE:  app.RunWithArg(run, o, &o.File),
 	}
 	cmd.Flags().StringVar(&o.Session, "session", "", "`id` of the session for all checkpoints (default: the original sessions)")
 	app.AddJSONFlag(cmd, &o.JSON)

@@ -20,15 +20,6 @@ func NewCheckpointCmd(a *app.App) *cobra.Command {
 		Use:     "checkpoint",
 		Aliases: []string{"checkpoints"},
 		Short:   "List, save and load checkpoints",
-		Long: `A checkpoint is an immutable snapshot of a context: the variables of a run, or of a
-session that an agent names. The checkpoints of a run or session follow each other; if
-two have the same predecessor, the run or session has branches.
-
-CHECKPOINT is an id; "guideway checkpoint list" prints the ids.`,
-		Example: `  guideway checkpoint list
-  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
-  guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
-  guideway checkpoint verify`,
 	},
 		newCheckpointListCmd(a, runCheckpointList), newCheckpointShowCmd(a),
 		newCheckpointSaveCmd(a, runCheckpointSave), newCheckpointLoadCmd(a, runCheckpointLoad),

@@ -25,13 +25,6 @@ func newCheckpointDeleteCmd(a *app.App, run func(context.Context, *checkpointDel
 	cmd := &cobra.Command{
 		Use:   "delete {CHECKPOINT...|--session SESSION}",
 		Short: "Delete checkpoints",
-		Long: `Delete checkpoints, or all checkpoints of a session or run. This cannot be undone. Other
-checkpoints of the session are kept. If the last encrypted checkpoint of a session is
-deleted, the key of the session is destroyed, so copies in backups that do not contain this
-key are unreadable, too. Unencrypted files are removed; their blocks remain on the disk until
-they are overwritten.`,
-		Example: `  guideway checkpoint delete c_0dx3k2v9q8f7m5n4p1r6t0w
-  guideway checkpoint delete --session login-work`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 && o.Session == "":
@@ -87,12 +80,8 @@ func newCheckpointLogCmd(a *app.App, run func(context.Context, *checkpointLogOpt
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "Show the audit log of checkpoints",
-		Long: `Show the audit log of your checkpoints, latest first: each save, load, deletion, export,
-import and addition to a rebuilt index, with its time and client. The log has no contents of
-checkpoints.`,
-		Example: "  guideway checkpoint log\n  guideway checkpoint log --limit 1000 --json",
-		Args:    app.NoArgs,
-		RunE:    app.RunWith(run, o),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o),
 	}
 	app.AddLimitFlag(cmd, &o.Limit, "maximum number of entries")
 	app.AddJSONFlag(cmd, &o.JSON)
@@ -137,16 +126,7 @@ func NewCleanupCmd(a *app.App, run func(context.Context, *cleanupOptions) error)
 	cmd := &cobra.Command{
 		Use:   "cleanup {--older-than AGE|--keep-last N} [flags]",
 		Short: "Delete old checkpoints",
-		Long: `With --older-than, delete your checkpoints of inactive sessions; with --keep-last N, all but
-the latest N of each session; with both, all but the latest N of inactive sessions. A session is
-inactive if nothing was saved to it or loaded from it during AGE. The last checkpoint of
-an active run is always kept. Deletion is permanent; --dry-run only counts the checkpoints.
-
-Servers automatically delete the checkpoints of sessions that are inactive for longer than
-the setting checkpoints.retention.`,
-		Example: `  guideway cleanup --older-than 7d --dry-run
-  guideway cleanup --older-than 7d --keep-last 5`,
-		Args: app.NoArgs,
+		Args:  app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.checkOptions(cmd, olderThan); err != nil {
 				return app.UsageError{Err: err}

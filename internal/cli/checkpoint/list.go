@@ -31,19 +31,8 @@ type checkpointListOptions struct {
 func newCheckpointListCmd(a *app.App, run func(context.Context, *checkpointListOptions) error) *cobra.Command {
 	o := &checkpointListOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "list [WORD...]",
-		Short: "List checkpoints, most recent first",
-		Long: `List checkpoints, most recent first. With words, list those that contain all of them in
-the name, tags, workflow, or the keys and first words of the values of the context (word
-endings are ignored); if none does, those that contain some, best match first. Encrypted
-checkpoints are not searched.
-
-A * marks the last checkpoint of each branch. With --reduced or --session, the list has the
-whole contexts, too, that the tools for agents stored when they reduced a context. Their
-ids begin with o_; "guideway checkpoint load" and "delete" accept them.`,
-		Example: `  guideway checkpoint list
-  guideway checkpoint list login token --since 7d
-  guideway checkpoint list --workflow coding-task --tag milestone --json`,
+		Use:               "list [WORD...]",
+		Short:             "List checkpoints, most recent first",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArgs(run, o, &o.Words),
@@ -160,13 +149,8 @@ func newCheckpointSaveCmd(a *app.App, run func(context.Context, *checkpointSaveO
 	cmd := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save a context as a checkpoint",
-		Long: `Save a context, a JSON object, as a checkpoint. FILE is a file, or - for standard input.
-Without --session, start a new session. The command prints the id of the checkpoint;
-warnings, for example about likely secrets, go to standard error.`,
-		Example: `  guideway checkpoint save context.json --session login-work --name "before the rewrite"
-  guideway checkpoint load --session login-work | jq .plan | guideway checkpoint save -`,
-		Args: app.ExactArgs(1, "a file, or - for standard input", "guideway checkpoint save context.json"),
-		RunE: app.RunWithArg(run, o, &o.File),
+		Args:  app.ExactArgs(1, "a file, or - for standard input", "guideway checkpoint save context.json"),
+		RunE:  app.RunWithArg(run, o, &o.File),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Session, "session", "", "`id` of the session (default: a new session)")

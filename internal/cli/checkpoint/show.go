@@ -17,12 +17,8 @@ import (
 
 func newCheckpointShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runCheckpointShow, &cobra.Command{
-		Use:   "show CHECKPOINT",
-		Short: "Show a checkpoint and the variables of its context",
-		Long: `Show the metadata of a checkpoint: its session, its storage, and the names and sizes of
-its variables. To print the context, use "guideway checkpoint load".`,
-		Example: `  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w
-  guideway checkpoint show c_0dx3k2v9q8f7m5n4p1r6t0w --json`,
+		Use:               "show CHECKPOINT",
+		Short:             "Show a checkpoint and the variables of its context",
 		Args:              oneCheckpoint("show"),
 		ValidArgsFunction: completeCheckpoints(a, 1),
 	})
@@ -162,14 +158,8 @@ type checkpointLoadOptions struct {
 func newCheckpointLoadCmd(a *app.App, run func(context.Context, *checkpointLoadOptions) error) *cobra.Command {
 	o := &checkpointLoadOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "load {CHECKPOINT|--session SESSION}",
-		Short: "Print the context of a checkpoint",
-		Long: `Print the context of a checkpoint as it was saved: JSON on one line with sorted keys. If
-the checkpoint is damaged, nothing is printed, unless --older selects the latest undamaged
-one before it.`,
-		Example: `  guideway checkpoint load c_0dx3k2v9q8f7m5n4p1r6t0w > context.json
-  guideway checkpoint load --session login-work --keys plan,decisions
-  guideway checkpoint load --session login-work --json`,
+		Use:               "load {CHECKPOINT|--session SESSION}",
+		Short:             "Print the context of a checkpoint",
 		Args:              byIDOrSession("load", &o.Session),
 		ValidArgsFunction: completeCheckpoints(a, 1),
 		RunE:              app.RunWithArg(run, o, &o.ID),
@@ -224,11 +214,8 @@ type checkpointDiffOptions struct {
 func newCheckpointDiffCmd(a *app.App, run func(context.Context, *checkpointDiffOptions) error) *cobra.Command {
 	o := &checkpointDiffOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Compare two checkpoints",
-		Long: `Show the changes from checkpoint A to checkpoint B: each changed value with its JSON
-pointer. The checkpoints may be of different sessions.`,
-		Example:           "  guideway checkpoint diff c_0dx3k2v9q8f7m5n4p1r6t0w c_0dx3k9a2b4c6d8e0f1g3h5j",
+		Use:               "diff A B",
+		Short:             "Compare two checkpoints",
 		Args:              app.ExactArgs(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list prints the ids"),
 		ValidArgsFunction: completeCheckpoints(a, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -282,9 +269,6 @@ func NewStatsCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runStats, &cobra.Command{
 		Use:   "stats",
 		Short: "Show the size and growth of checkpoints",
-		Long: `Show the number of your checkpoints, the size of their contexts and of their storage, the
-ratio of the two, the largest sessions, and the storage added on each of the last 30 days.`,
-		Example: "  guideway stats\n  guideway stats --json",
 	})
 }
 

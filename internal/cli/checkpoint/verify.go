@@ -22,15 +22,8 @@ func newCheckpointVerifyCmd(a *app.App, run func(context.Context, *checkpointVer
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify the integrity of checkpoints",
-		Long: `Read every checkpoint, and every reduced context, and compare it with its checksums.
-Damaged ones are reported and marked; the mark is removed from those that are readable
-again. The exit code is 1 if any is damaged.
-
-With --rebuild, first add stored checkpoints that are missing from the index, for example
-after the database was lost or restored from an older backup.`,
-		Example: "  guideway checkpoint verify\n  guideway checkpoint verify --rebuild\n  guideway checkpoint verify --json",
-		Args:    app.NoArgs,
-		RunE:    app.RunWith(run, o),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o),
 	}
 	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "first add stored checkpoints that are missing from the index")
 	app.AddJSONFlag(cmd, &o.JSON)

@@ -40,24 +40,8 @@ type approveAnswer struct {
 func newApproveCmd(a *app.App, run func(context.Context, *approveOptions) error) *cobra.Command {
 	o := &approveOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "approve [NAME...]",
-		Short: "Review and approve the checks of this project",
-		Long: `Show what the checks of this project execute, with the content of the files that define
-their commands, and approve them after confirmation at a terminal. For a check that changed
-after its approval, the differences are shown. Invisible characters are escaped.
-
-Without names, all checks that wait are reviewed: those of .guideway/checks.yaml, and the
-commands, tools and loopback addresses that the 50 most recently changed active runs of this
-project use. With --all, one confirmation approves all of them. If you have set a passphrase with
-"guideway runs approve --set-passphrase", the command asks for it. An approval is valid only
-for this directory.
-
-With --run, the changes of the files that the workflow of a run protects are reviewed instead,
-such as a test that has to change with the task. The approval is for these versions of the
-files in this run.`,
-		Example: `  guideway checks approve
-  guideway checks approve test lint
-  guideway checks approve --run r_06bmyb2ad4ft47c6abwmtxs`,
+		Use:               "approve [NAME...]",
+		Short:             "Review and approve the checks of this project",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeNames(a, 100),
 		RunE: app.RunWithArgs(run, o, &o.Names, a.Host.RequireTerminal, func() error {

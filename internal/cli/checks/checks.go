@@ -26,16 +26,6 @@ func NewChecksCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "checks",
 		Short: "List, approve and execute the checks of a project",
-		Long: `A check is a command, an address or a tool with which Guideway checks for itself that a
-step was done. A project names its checks in .guideway/checks.yaml, at the top of the work
-tree; "guideway init" proposes them. The rules of a workflow may define further checks.
-
-A check runs with the permissions of the Guideway process. A person approves it before its
-first execution, and again after a change of its definition or of a file that defines its
-command.`,
-		Example: `  guideway checks list
-  guideway checks approve
-  guideway checks run test`,
 	}, newListCmd(a, runList), newRunCmd(a, runCheck), newApproveCmd(a, runApprove))
 }
 
@@ -240,19 +230,6 @@ func newListCmd(a *app.App, run func(context.Context, *app.PlainOptions) error) 
 	return app.NewPlainCmd(a, run, &cobra.Command{
 		Use:   "list",
 		Short: "List the checks of this project and their approvals",
-		Long: `List the checks of .guideway/checks.yaml, and the commands, tools and loopback addresses in
-the rules of workflows that the 50 most recently changed active runs of this project use. FILES
-are the files that define the command; after a change of one of them, the check needs approval
-again. The states are:
-
-  approved  exactly this version was approved
-  changed   the check or one of its files changed after the approval
-  waiting   the check was never approved
-  removed   the check was approved, but the checks file no longer defines it
-  broken    the check has an error, which the column DESCRIPTION shows
-
-The exit code is 3 if the checks file has an error.`,
-		Example: "  guideway checks list\n  guideway checks list --json",
 	})
 }
 

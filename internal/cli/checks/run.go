@@ -35,17 +35,8 @@ type runOptions struct {
 func newRunCmd(a *app.App, run func(context.Context, *runOptions) error) *cobra.Command {
 	o := &runOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "run NAME",
-		Short: "Execute a check of this project",
-		Long: `Execute a check of .guideway/checks.yaml as a step of a run would, and print the beginning
-and the end of its output. At a terminal, the command asks for the approval of a check that is
-not approved. Nothing is recorded in a run.
-
-The exit code is 0 if the check passed, 1 if it failed, and 2 if it was not executed to its
-end, for example because it is not approved or not defined, it reached its time limit, or its
-program does not exist.`,
-		Example: `  guideway checks run test
-  guideway checks run test --param package=./internal/...`,
+		Use:               "run NAME",
+		Short:             "Execute a check of this project",
 		Args:              app.ExactArgs(1, "the name of a check", "guideway checks run test"),
 		ValidArgsFunction: completeNames(a, 1),
 		RunE:              app.RunWithArg(run, o, &o.Name, o.parseParams),

@@ -21,9 +21,6 @@ func NewCICmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "ci",
 		Short: "Verify changes in continuous integration",
-		Long: `Commands for continuous integration. They do not prompt, and need neither runs nor private
-keys of this computer. Only the checks that they execute may use the network.`,
-		Example: "  guideway ci verify --base origin/main",
 	}, newVerifyCmd(a))
 }
 
@@ -44,28 +41,8 @@ func newVerifyCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --base REF",
 		Short: "Verify that a change followed the workflows of the policy",
-		Long: `Verify the change from the merge base of REF and HEAD to HEAD. The policy
-.guideway/policy.yaml maps the changed paths to the workflows that they require. An
-attestation below .guideway/attestations must be signed by a trusted key, and must be about
-the tree of HEAD, apart from attestations.
-
-An agent with your account can use your signing key. The checks of the evidence are
-therefore executed again, on a clean checkout of HEAD. Only results from hosts that the
-policy trusts count without another execution.
-
-The policy, the keys, the checks file and the files that define checks are those of REF,
-which was reviewed, not those of the change. If the change has other versions of
-them, these are replaced before the check runs, unless "changedChecks" of the policy or
---trust-changed-checks allows them. No other approval is needed: the check runs with the
-permissions of this process.
-
-The command prints a summary in Markdown. The exit code is 0 if the change passed, 1 if it
-is refused, and 2 if that could not be decided.`,
-		Example: `  guideway ci verify --base origin/main
-  guideway ci verify --base origin/main --summary "$GITHUB_STEP_SUMMARY"
-  guideway ci verify --base HEAD~1 --key laptop.pub --attestation run.json --json`,
-		Args: app.NoArgs,
-		RunE: app.RunWith(runVerify, o, o.checkOptions),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(runVerify, o, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Base, "base", "", "compare with this `commit`, usually the target branch of the pull request (required)")

@@ -35,18 +35,6 @@ func NewClientHookCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client-hook CLIENT EVENT",
 		Short: "Answer an event of a client's hook",
-		Long: `Read an event of a client's hook as JSON on standard input, and answer it in the form
-of the client. "guideway install CLIENT --hooks" configures the client to start this
-command; docs/client-hooks.md describes the events and the answers.
-
-A session that has started or continued a run is bound to it: stopping is refused while
-the run is open and waits for no person, at most three times in a row; the tools of the
-current step restrict the client's own tools; the position is restated after the context
-was compacted. A session without a run is never affected.
-
-The exit code is 0 also if an event cannot be checked. Such an event is allowed, or denied
-with the setting clientHooks.onError, and reported on standard error.`,
-		Example: `  echo '{"session_id":"s1"}' | guideway client-hook claude-code Stop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := app.ExactArgs(2, "a client and an event", "guideway client-hook claude-code Stop < event.json")(cmd, args); err != nil {
 				return err

@@ -26,9 +26,7 @@ func NewEncryptionCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",
 		Short: "Replace the key of the encryption",
-		Long: `Replace the master key that encrypts runs, session documents and checkpoints. The page
-docs/security.md lists the encrypted data.`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(NewRotateCmd(a, runRotate))
 	return cmd
@@ -47,17 +45,8 @@ func NewRotateCmd(a *app.App, run func(context.Context, *RotateOptions) error) *
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Replace the master key, or change its kind",
-		Long: `Replace the master key by a new one, of the same kind or of the kind of --to, and wrap all
-data keys again. Servers continue to run, but need a restart with a new passphrase. If the
-command is interrupted, repeat it: both keys are valid until it has ended.
-
-Data keys stay the same: the old master key still decrypts an old copy of the data. Earlier
-keys stay in a key file, below the new one, for old copies of the data and for other data
-directories.`,
-		Example: `  guideway encryption rotate
-  guideway encryption rotate --to passphrase --new-passphrase-file new.txt`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
 	modes := []string{config.EncryptionKeychain, config.EncryptionKeyFile, config.EncryptionPassphrase}
 	cmd.Flags().StringVar(&o.To, "to", "", "the kind of the new key: "+strings.Join(modes, ", "))

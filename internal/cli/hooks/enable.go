@@ -29,19 +29,8 @@ type hooksEnableOptions struct {
 func newHooksEnableCmd(a *app.App, run func(context.Context, *hooksEnableOptions) error) *cobra.Command {
 	o, order := &hooksEnableOptions{app: a}, 0
 	cmd := &cobra.Command{
-		Use:   "enable ID",
-		Short: "Enable a hook graph",
-		Long: `Enable a hook graph. A graph of a trusted source, such as your own directory, stays
-enabled when it changes. For a graph of any other source, such as a project, the command
-shows its scripts and asks for confirmation at a terminal; if the graph or a script
-changes, the requests that it wraps are refused until you enable it again.
-
-Active graphs that wrap the same request form a chain, which "guideway hooks list" shows:
-the graph with the lowest order sees the request first and the response last. --order
-replaces the graph's own order. If you have set a passphrase with
-"guideway runs approve --set-passphrase", the command asks for it.`,
-		Example: `  guideway hooks enable redact-secrets
-  guideway hooks enable my-redaction --order 25`,
+		Use:               "enable ID",
+		Short:             "Enable a hook graph",
 		Args:              app.ExactArgs(1, "the id of a hook graph", "guideway hooks enable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -174,11 +163,8 @@ func (d *HookDeps) disableGraph(ctx context.Context, store *approval.Store, id s
 
 func newHooksDisableCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runHooksDisable, &cobra.Command{
-		Use:   "disable ID",
-		Short: "Disable a hook graph",
-		Long: `Disable a hook graph, even if it is broken or missing. If you have set a passphrase with
-"guideway runs approve --set-passphrase", the command asks for it.`,
-		Example:           `  guideway hooks disable redact-secrets`,
+		Use:               "disable ID",
+		Short:             "Disable a hook graph",
 		Args:              app.ExactArgs(1, "the id of a hook graph", "guideway hooks disable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 	})

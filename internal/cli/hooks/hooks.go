@@ -26,14 +26,6 @@ func NewHooksCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "hooks",
 		Short: "List, test and enable hook graphs for requests to upstreams",
-		Long: `Hook graphs wrap the requests of the gateway to upstreams, which are other MCP servers. Their
-scripts modify, answer, refuse or record lists of tools, tool calls, reads of resources and
-requests for prompts. A graph is a file in the folder "hooks" of a source of workflows; its
-scripts are in the file or in hooks/modules. A graph runs only after you enable it.`,
-		Example: `  guideway hooks list
-  guideway hooks show redact-secrets
-  guideway hooks test block-by-argument --request call.json
-  guideway hooks enable redact-secrets`,
 	},
 		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
 		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a), newHooksStateCmd(a),
@@ -214,10 +206,7 @@ func newHooksTypesCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "types",
 		Short: "Print the TypeScript types for scripts",
-		Long: `Print a TypeScript declaration file of the context of a hook, its return values and the
-functions available to scripts. Editors use it for completion and type checks.`,
-		Example: `  guideway hooks types > hooks/modules/guideway.d.ts`,
-		Args:    app.NoArgs,
+		Args:  app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.Host.Out.Write([]byte(sandbox.Types()))
 			return err

@@ -44,11 +44,6 @@ func newHooksImportCmd(a *app.App, run func(context.Context, *HooksImportOptions
 	cmd := &cobra.Command{
 		Use:   "import {FILE|--template ID}",
 		Short: "Import a hook graph or a module",
-		Long: `Import a hook graph or a module into your own workflow directory. FILE is a JSON or YAML
-file, which may be an export of MCP Router, or - for standard input. With --template, copy
-an existing graph with different settings. Imported graphs are disabled.`,
-		Example: `  guideway hooks import ./their-graph.json
-  guideway hooks import --template default-argument --id search-limit --upstream github --tool 'search_*' --set 'defaults={"perPage": 10}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := app.ExactArgs(1, "a file, or --template and the id of a graph", "guideway hooks import ./graph.json")(cmd, args); err != nil {
 				return err
@@ -239,11 +234,8 @@ func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 func newHooksExportCmd(a *app.App) *cobra.Command {
 	o := &app.NameOptions{App: a}
 	return &cobra.Command{
-		Use:   "export {ID|FILE}",
-		Short: "Export a hook graph with its modules as JSON",
-		Long: `Print a hook graph as JSON, with the positions of its nodes and the modules of its hooks.
-Other installations can import it.`,
-		Example:           `  guideway hooks export redact-secrets > redact-secrets.json`,
+		Use:               "export {ID|FILE}",
+		Short:             "Export a hook graph with its modules as JSON",
 		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks export redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(runHooksExport, o, &o.Name),

@@ -30,16 +30,8 @@ func newHooksListCmd(a *app.App, run func(context.Context, *hooksListOptions) er
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List hook graphs from all sources",
-		Long: `List the hook graphs from all sources and their states: active, off, changed (differs
-from the approved version), broken or template. A graph that is enabled but cannot run
-blocks the requests that it wraps. The chains of the enabled graphs follow: a request
-passes them from the client to the upstream, and its response in reverse. Diagnostics of
-graphs that did not load come last.`,
-		Example: `  guideway hooks list
-  guideway hooks list --active
-  guideway hooks list --modules`,
-		Args: app.NoArgs,
-		RunE: app.RunWith(run, o),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Active, "active", false, "show only enabled graphs")
@@ -146,19 +138,14 @@ func newHooksStateCmd(a *app.App) *cobra.Command {
 	list, remove := &hooksStateOptions{app: a}, &hooksStateOptions{app: a}
 	listCmd := &cobra.Command{
 		Use: "list [ID]", Short: "List the values that all hook graphs keep, or one",
-		Example: "  guideway hooks state list quota --for my-agent",
-		Args:    app.RangeArgs(0, 1, "at most the id of a hook graph", "guideway hooks state list quota"),
-		RunE:    app.RunWithArg(runHooksStateList, list, &list.ID),
+		Args: app.RangeArgs(0, 1, "at most the id of a hook graph", "guideway hooks state list quota"),
+		RunE: app.RunWithArg(runHooksStateList, list, &list.ID),
 	}
 	app.AddJSONFlag(listCmd, &list.JSON)
 	clearCmd := &cobra.Command{
 		Use: "clear ID", Short: "Delete the values that a hook graph keeps",
-		Long: `Delete the values that a hook graph keeps: a quota or a rate limit counts from zero again,
-and a call that was answered from a cache is sent again. If you have set a passphrase with
-"guideway runs approve --set-passphrase", the command asks for it.`,
-		Example: "  guideway hooks state clear quota --for my-agent",
-		Args:    app.ExactArgs(1, "the id of a hook graph", "guideway hooks state clear quota"),
-		RunE:    app.RunWithArg(runHooksStateClear, remove, &remove.ID),
+		Args: app.ExactArgs(1, "the id of a hook graph", "guideway hooks state clear quota"),
+		RunE: app.RunWithArg(runHooksStateClear, remove, &remove.ID),
 	}
 	app.AddChangeFlag(clearCmd, &remove.JSON)
 	for cmd, o := range map[*cobra.Command]*hooksStateOptions{listCmd: list, clearCmd: remove} {
@@ -167,7 +154,6 @@ and a call that was answered from a cache is sent again. If you have set a passp
 	}
 	return app.NewGroupCmd(&cobra.Command{
 		Use: "state", Short: "List and clear the values that hook graphs keep",
-		Example: "  guideway hooks state list\n  guideway hooks state clear quota --for my-agent",
 	}, listCmd, clearCmd)
 }
 

@@ -33,12 +33,8 @@ type HooksShowOptions struct {
 func newHooksShowCmd(a *app.App, run func(context.Context, *HooksShowOptions) error) *cobra.Command {
 	o := &HooksShowOptions{App: a}
 	cmd := &cobra.Command{
-		Use:   "show {ID|FILE}",
-		Short: "Show a hook graph and its nodes",
-		Long: `Show the bindings, the variables and the nodes of a hook graph, in order of execution.
-FILE is a path such as ./my-graph.yaml, or - for standard input.`,
-		Example: `  guideway hooks show redact-secrets --scripts
-  guideway hooks show ./my-graph.yaml --graph mermaid > my-graph.mmd`,
+		Use:               "show {ID|FILE}",
+		Short:             "Show a hook graph and its nodes",
 		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks show redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),

@@ -28,21 +28,8 @@ type hooksTestOptions struct {
 func newHooksTestCmd(a *app.App, run func(context.Context, *hooksTestOptions) error) *cobra.Command {
 	o := &hooksTestOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "test {ID|FILE} --request FILE",
-		Short: "Test a hook graph without an upstream",
-		Long: `Pass a request through a hook graph, with its scripts in the sandbox, and show the result
-and the actions of each node. No upstream is called: the response is read from --response,
-or is empty. The graph need not be enabled.
-
-The request is a JSON file, or - for standard input: {"method": ..., "params": ...}, or
-only the params: {"name": "read_file", "arguments": {...}}. The response is a result, or
-{"error": {"code": ..., "message": ...}} for a call that fails, or {"progress": [...],
-"result": {...}} with the progress messages before it.
-
-The exit code is 1 if a hook or the call fails.`,
-		Example: `  guideway hooks test block-by-argument --request call.json
-  guideway hooks test ./redact.yaml --request call.json --response result.json --json
-  echo '{"name": "search"}' | guideway hooks test default-argument --request -`,
+		Use:               "test {ID|FILE} --request FILE",
+		Short:             "Test a hook graph without an upstream",
 		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks test block-by-argument --request call.json"),
 		ValidArgsFunction: completeHooks(a),
 		RunE: func(cmd *cobra.Command, args []string) error {

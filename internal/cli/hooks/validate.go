@@ -26,16 +26,8 @@ type hooksValidateOptions struct {
 func newHooksValidateCmd(a *app.App, run func(context.Context, *hooksValidateOptions) error) *cobra.Command {
 	o := &hooksValidateOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "validate [ID|FILE]...",
-		Short: "Check hook graphs and their scripts",
-		Long: `Check hook graphs: the rules of the graph, its modules and the syntax of its scripts.
-Print each diagnostic with its location, node and fix. Without a name, check all graphs of
-all sources. FILE is a graph or a module in YAML or JSON, or - for standard input.
-
-The exit code is 3 if a graph has an error, 1 if a graph is not found or a file cannot be
-read, and 0 if there are only warnings; --strict treats warnings as errors.`,
-		Example: `  guideway hooks validate
-  guideway hooks validate ./hooks/my-graph.yaml --strict`,
+		Use:               "validate [ID|FILE]...",
+		Short:             "Check hook graphs and their scripts",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArgs(run, o, &o.Names),

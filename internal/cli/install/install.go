@@ -45,27 +45,6 @@ func NewInstallCmdWith(host *app.Host, run func(context.Context, *InstallOptions
 	cmd := &cobra.Command{
 		Use:   "install [CLIENT]",
 		Short: "Add Guideway to an MCP client",
-		Long: `Add Guideway to the MCP configuration of a client: ` + strings.Join(installClientIDs(), ", ") + `.
-For another client, the error message contains the entry to paste into its configuration.
-
-Only the entry of Guideway changes; comments, order and layout of the file are kept. The
-previous content is saved in a backup next to the file. With --undo, remove the entry, or
-restore the entry that it replaced. Without a client, list all clients with their states.
-
-With --url, the client connects to a running server. The entry refers to the environment
-variable of --token-env, which holds the token. For a client that cannot read a variable, the
-entry contains the token itself, and only you can read the file.
-
-With --hooks, configure the hooks of the client instead: the client then asks Guideway
-before it calls a tool or stops. docs/client-hooks.md lists the clients and their hooks.`,
-		Example: `  guideway install
-  guideway install claude-desktop --dry-run
-  guideway install vscode --scope project
-  guideway install cursor --launch npx
-  guideway install codex --env GUIDEWAY_LOG_LEVEL=debug
-  guideway install gemini --url https://guideway.example.com/mcp --token-env TEAM_TOKEN
-  guideway install cursor --undo
-  guideway install claude-code --hooks`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway install takes at most one client (got %d arguments)", len(args)).
@@ -89,14 +68,6 @@ before it calls a tool or stops. docs/client-hooks.md lists the clients and thei
 	f.StringVar(&o.TokenEnv, "token-env", "", "environment `variable` with the bearer token of the server at --url")
 	app.AddChoiceFlag(cmd, &o.Launch, "launch", string(install.LaunchAuto), app.ToStrings(install.Launches()...), "command to configure: binary, npx or docker; auto is npx if npx started this program, and binary otherwise")
 	return cmd
-}
-
-func installClientIDs() []string {
-	var ids []string
-	for _, c := range install.Clients() {
-		ids = append(ids, c.ID)
-	}
-	return ids
 }
 
 // CompleteInstallClients completes MCP client names.

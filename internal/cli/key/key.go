@@ -19,9 +19,7 @@ func NewKeyCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
 		Short: "Create the keys that the instances of a server share",
-		Long: `Create the keys that all instances of a server on one PostgreSQL database share. A single
-machine needs no command: it creates its keys when they are first needed.`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(newInitCmd(a, runInit))
 	return cmd
@@ -31,15 +29,8 @@ func newInitCmd(a *app.App, run func(context.Context, *app.App) error) *cobra.Co
 	return &cobra.Command{
 		Use:   "init",
 		Short: "Create the key of the journal and the key file of the encryption",
-		Long: `Create the file of the journal's key ($GUIDEWAY_JOURNAL_KEY_FILE) and, with
-encryption.mode "key-file", the key file of the encryption ($GUIDEWAY_ENCRYPTION_KEY_FILE),
-unless they exist. Mount both files as secrets on every instance, with mode 0600 or 0400.
-
-The command prints the fingerprint of the journal's key: two instances with the same
-fingerprint have the same key. It does not open the store.`,
-		Example: `  GUIDEWAY_JOURNAL_KEY_FILE=secrets/journal.key guideway key init`,
-		Args:    app.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a) },
+		Args:  app.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a) },
 	}
 }
 

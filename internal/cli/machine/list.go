@@ -24,7 +24,6 @@ type machineValidateOptions struct {
 func newMachineListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runMachineList, &cobra.Command{
 		Use: "list", Short: "List machines from all sources",
-		Example: "  guideway machine list\n  guideway machine list --json",
 	})
 }
 
@@ -75,11 +74,6 @@ func newMachineValidateCmd(a *app.App, do func(context.Context, *machineValidate
 	o := &machineValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "validate {NAME|FILE}...", Short: "Check machines with their scripts and roles",
-		Long: `Check machines: the configuration, the functions of the script, the roles, and whether
-their tools are available, as far as this is known without starting a server. Print every
-error and warning with its location and a fix. The exit code is 3 if a machine has an
-error, and 1 if it is not found; --strict treats warnings as errors.`,
-		Example:           "  guideway machine validate machines/support-desk.json\n  guideway machine validate support-desk --json",
 		Args:              app.RangeArgs(1, math.MaxInt, "machines, by name or file", "guideway machine validate machines/support-desk.json"),
 		RunE:              app.RunWithArgs(do, o, &o.Files),
 		ValidArgsFunction: completeMachines(a),

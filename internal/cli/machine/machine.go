@@ -28,19 +28,7 @@ func NewMachineCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "machine",
 		Short: "Run and inspect agent machines",
-		Long: `An agent machine is a state machine of several agents with roles and shared
-conversations; the functions of a script choose the transitions. Each step of a run is
-recorded: after a crash the run resumes at the first unfinished step, and no recorded
-answer of a model is requested again.
-
-A machine is a file NAME.json with NAME/script.js and NAME/roles.json next to it, or a
-directory NAME with machine.json, script.js and roles.json, in the directory "machines"
-of any source of workflows.`,
-		Example: `  guideway machine list
-  guideway machine run code-and-review --demo
-  guideway machine run support-desk --input request="Where is my order?"
-  guideway machine status`,
-		Args: app.NoArgs,
+		Args:  app.NoArgs,
 	},
 		newMachineListCmd(a), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
 		newMachineInputCmd(a, runMachineInput), newMachineResumeCmd(a, runMachineResume), newMachineCancelCmd(a, runMachineCancel),
@@ -162,13 +150,8 @@ func newMachineShowAnswer(one *server.ResolvedMachine, graph string) machineShow
 func newMachineApproveCmd(a *app.App) *cobra.Command {
 	o := &app.NameOptions{App: a}
 	return &cobra.Command{
-		Use:   "approve NAME",
-		Short: "Approve a machine and its script",
-		Long: `Approve a machine from a project, a repository, a registry or an npm package. The command
-shows all of the machine (states, budgets, the messages and tools of its roles, its script)
-and asks for confirmation at a terminal. If any of it changes, the machine is refused until
-you approve it again. Machines from a trusted source need no approval.`,
-		Example:           "  guideway machine approve triage",
+		Use:               "approve NAME",
+		Short:             "Approve a machine and its script",
 		Args:              app.ExactArgs(1, "the name of a machine", "guideway machine approve triage"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArg(runMachineApprove, o, &o.Name),

@@ -36,16 +36,8 @@ func newMachineReplayCmd(a *app.App, do func(context.Context, *machineReplayOpti
 	cmd := &cobra.Command{
 		Use:   "replay {RUN|FILE}",
 		Short: "Replay a recorded run and compare the results",
-		Long: `Replay a run, or a recording of "guideway machine run --record", with the recorded answers
-of models, tools and people. No model and no tool is called, and nothing is saved. The
-exit code is 1 if the states, the calls or the output differ. Use it to test changes of a
-script or a configuration.
-
-A run is replayed on the version of the machine with which it started, a recording on the
-current one; --machine selects another machine.`,
-		Example: "  guideway machine run support-desk --demo --record desk.json\n  guideway machine replay desk.json\n  guideway machine replay m_0123456789abcdefghjkmnp --machine ./machines/desk.json",
-		Args:    app.ExactArgs(1, "a run or a recording", "guideway machine replay recording.json"),
-		RunE:    app.RunWithArg(do, o, &o.What),
+		Args:  app.ExactArgs(1, "a run or a recording", "guideway machine replay recording.json"),
+		RunE:  app.RunWithArg(do, o, &o.What),
 	}
 	cmd.Flags().StringVar(&o.Machine, "machine", "", "replay on this `machine`, by name or file")
 	app.AddJSONFlag(cmd, &o.JSON)

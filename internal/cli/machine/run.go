@@ -77,23 +77,8 @@ func (l *limitFlags) parseLimits() (engine.Limits, error) {
 func newMachineRunCmd(a *app.App, do func(context.Context, *machineRunOptions) error) *cobra.Command {
 	o := &machineRunOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "run {NAME|FILE}",
-		Short: "Run a machine",
-		Long: `Run a machine until it ends, waits for an input, or pauses because a budget is used up or
-an error is permanent. The run is saved; to continue it, use "guideway machine input" or
-"guideway machine resume". Flags such as --states replace the budgets of the machine.
-
-The model is taken from --model, from "models" in guideway.json (which maps the levels
-base, smart and fast), or from GUIDEWAY_MODEL_BASE, GUIDEWAY_MODEL_SMART,
-GUIDEWAY_MODEL_FAST and GUIDEWAY_MODEL, in this order. A model is openai:NAME,
-anthropic:NAME or scripted:FILE. API keys are read from OPENAI_API_KEY and
-ANTHROPIC_API_KEY, other base URLs from OPENAI_BASE_URL and ANTHROPIC_BASE_URL.
-
-A scripted model answers from a file: a list of chat completions, rules, or a recording
-of --record. --demo runs the bundled recording of a machine, without an API key.`,
-		Example: `  guideway machine run code-and-review --demo
-  guideway machine run grocery_store_test --input initial_customer_request="Hi" --model scripted:responses.json
-  guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
+		Use:               "run {NAME|FILE}",
+		Short:             "Run a machine",
 		Args:              app.ExactArgs(1, "a machine, by name or file", "guideway machine run code-and-review --demo"),
 		ValidArgsFunction: completeMachines(a),
 		RunE:              app.RunWithArg(do, o, &o.Name),

@@ -37,8 +37,7 @@ func newMachineStatusCmd(a *app.App, do func(context.Context, *machineRefOptions
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "status [RUN]", Short: "Show the state of a run, or list runs",
-		Example: "  guideway machine status\n  guideway machine status m_0123456789abcdefghjkmnp --json",
-		Args:    app.RangeArgs(0, 1, "at most one run", "guideway machine status"),
+		Args: app.RangeArgs(0, 1, "at most one run", "guideway machine status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = strings.Join(args, "")
 			return do(cmd.Context(), o)
@@ -93,15 +92,7 @@ func newMachineInputCmd(a *app.App, do func(context.Context, *machineRefOptions)
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "input RUN [VALUE]", Short: "Answer a waiting run and resume it",
-		Long: `Pass a waiting run its input and resume the run. Without VALUE, the input gets its default.
-If the input requires human approval, the command asks for the passphrase of "guideway runs
-approve".
-
-If a tool call was started and its result is unknown, check its effect and report it with
---outcome: retry repeats the call, done uses --result as its result, and failed reports an
-error to the agent.`,
-		Example: "  guideway machine input m_0123456789abcdefghjkmnp approve\n  guideway machine input m_0123456789abcdefghjkmnp --outcome done --result 'sent'",
-		Args:    app.RangeArgs(1, 2, "a run and at most one value", "guideway machine input m_0123456789abcdefghjkmnp approve"),
+		Args: app.RangeArgs(1, 2, "a run and at most one value", "guideway machine input m_0123456789abcdefghjkmnp approve"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
 			if o.HasText = len(args) > 1; o.HasText {
@@ -176,12 +167,8 @@ func newMachineResumeCmd(a *app.App, do func(context.Context, *machineRefOptions
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "resume RUN", Short: "Resume a paused or interrupted run",
-		Long: `Resume a run. After a crash, the run continues at the first unfinished step. After a
-pause, it continues where it paused, and retries what failed. To raise an exhausted
-budget, set its flag to the new total.`,
-		Example: "  guideway machine resume m_0123456789abcdefghjkmnp --states 400",
-		Args:    app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
-		RunE:    app.RunWithArg(do, o, &o.Run),
+		Args: app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
+		RunE: app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on: openai:NAME, anthropic:NAME or scripted:FILE")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
@@ -206,11 +193,8 @@ func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "cancel RUN", Short: "Cancel a run",
-		Long: `End a run and its sub-machines permanently. Their events are kept. A command at
-a terminal is recorded as a person's action, and an agent cannot fork the run afterwards.`,
-		Example: "  guideway machine cancel m_0123456789abcdefghjkmnp --reason 'not needed any more'",
-		Args:    app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
-		RunE:    app.RunWithArg(do, o, &o.Run),
+		Args: app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
+		RunE: app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "reason, recorded with the run")
 	app.AddJSONFlag(cmd, &o.JSON)
@@ -233,17 +217,8 @@ func newMachineForkCmd(a *app.App, do func(context.Context, *machineRefOptions) 
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "fork RUN", Short: "Start a new run from an event of another run",
-		Long: `Start a new run with the events of an existing run up to the given one, to continue
-differently from there. Recorded answers of models and tools are reused. The existing run
-is not changed. "guideway machine show RUN" lists the events.
-
-The fork stops before the first human approval of the existing run, and restarts a
-sub-machine that is in progress. Only a person can fork a run that a person cancelled:
-at a terminal, the command asks for the passphrase of "guideway runs approve", and the
-fork keeps the approvals.`,
-		Example: "  guideway machine fork m_0123456789abcdefghjkmnp --seq 12 --model openai:gpt-4.1",
-		Args:    app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
-		RunE:    app.RunWithArg(do, o, &o.Run),
+		Args: app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
+		RunE: app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "number of the last `event` to copy (default: the last event before the run ended)")
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on: openai:NAME, anthropic:NAME or scripted:FILE")
@@ -281,7 +256,6 @@ func newMachineShowCmd(a *app.App, do func(context.Context, *MachineShowOptions)
 	o := &MachineShowOptions{App: a}
 	cmd := &cobra.Command{
 		Use: "show {NAME|FILE|RUN}", Short: "Show a machine or the events of a run",
-		Example:           "  guideway machine show support-desk\n  guideway machine show support-desk --graph mermaid\n  guideway machine show m_0123456789abcdefghjkmnp",
 		Args:              app.ExactArgs(1, "a machine or a run", "guideway machine show support-desk"),
 		RunE:              app.RunWithArg(do, o, &o.Name),
 		ValidArgsFunction: completeMachines(a),

@@ -27,11 +27,6 @@ func NewNotifyCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "notify",
 		Short: "Test and list the receivers of notices",
-		Long: `A receiver of notices is a webhook or a command under "notices" in guideway.json. While a
-server runs, it sends each receiver the notices of its "types". By default, these are notices
-of what waits for a person: a gate that needs human approval, a held call, and a machine run
-that waits for an input or is paused.`,
-		Example: "  guideway notify test\n  guideway notify list",
 	}, newTestCmd(a), newListCmd(a))
 }
 
@@ -47,11 +42,8 @@ func newTestCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [RECEIVER...]",
 		Short: "Send a test notice",
-		Long: `Send a test notice once to the named receivers, or to all that are enabled. The command
-fails if a receiver does not accept the notice.`,
-		Example: "  guideway notify test\n  guideway notify test team",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    app.RunWithArgs(runTest, o, &o.Names),
+		Args:  cobra.ArbitraryArgs,
+		RunE:  app.RunWithArgs(runTest, o, &o.Names),
 		ValidArgsFunction: app.CompleteNames(math.MaxInt, cobra.ShellCompDirectiveNoFileComp, func(context.Context) ([]string, error) {
 			cfg, err := a.Load()
 			if err != nil {
@@ -143,8 +135,6 @@ type receiverRow struct {
 func newListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runList, &cobra.Command{
 		Use: "list", Short: "List the receivers of notices",
-		Long:    "List the receivers of notices, with the numbers of their delivered and pending notices.",
-		Example: "  guideway notify list\n  guideway notify list --json",
 	})
 }
 

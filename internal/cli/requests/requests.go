@@ -19,15 +19,6 @@ func NewRequestsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "requests",
 		Short: "Inspect the requests to upstreams",
-		Long: `Each request to an upstream MCP server is logged with its client, tool, duration and
-result, and the actions of each hook, unless the setting requests.record is off. The
-contents are logged only if the setting requests.bodies is on; likely secrets in them are
-redacted.`,
-		Example: `  guideway requests list --failed --since 1h
-  guideway requests list --tool 'read_*' --slower-than 2s
-  guideway requests show q_06bmyb2ad4ft47c6abwmtxs
-  guideway requests tail
-  guideway requests prune --older-than 7d`,
 	},
 		newRequestsListCmd(a, runRequestsList), newRequestsShowCmd(a),
 		newRequestsTailCmd(a, runRequestsTail), newRequestsStatsCmd(a, runRequestsStats), newRequestsPruneCmd(a, runRequestsPrune),
@@ -146,13 +137,7 @@ func newRequestsListCmd(a *app.App, run func(context.Context, *requestsListOptio
 	cmd := &cobra.Command{
 		Use:   "list [WORD...]",
 		Short: "List requests, most recent first",
-		Long: `List requests, most recent first. With words, list those that contain all of them in the
-method, in the names of the tool, upstream, client, token or hook graphs, or in the error.`,
-		Example: `  guideway requests list
-  guideway requests list --failed --since 1h
-  guideway requests list timeout --upstream files
-  guideway requests list --json`,
-		Args: cobra.ArbitraryArgs,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Limit < 1 || o.Limit > 10_000 {
@@ -254,11 +239,10 @@ type requestsStatsOptions struct {
 func newRequestsStatsCmd(a *app.App, run func(context.Context, *requestsStatsOptions) error) *cobra.Command {
 	o := &requestsStatsOptions{app: a}
 	cmd := &cobra.Command{
-		Use:     "stats",
-		Short:   "Show counts, errors and latencies by tool",
-		Example: "  guideway requests stats --since 1d\n  guideway requests stats --upstream files --json",
-		Args:    app.NoArgs,
-		RunE:    app.RunWith(run, o),
+		Use:   "stats",
+		Short: "Show counts, errors and latencies by tool",
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o),
 	}
 	o.Filter.addFlags(a, cmd)
 	app.AddJSONFlag(cmd, &o.JSON)

@@ -19,10 +19,9 @@ import (
 
 func newRequestsShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runRequestsShow, &cobra.Command{
-		Use:     "show REQUEST",
-		Short:   "Show a request and the actions of its hooks",
-		Example: "  guideway requests show q_06bmyb2ad4ft47c6abwmtxs\n  guideway requests show q_06bmyb2ad4ft47c6abwmtxs --json",
-		Args:    app.ExactArgs(1, "the id of a request", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list prints the ids"),
+		Use:   "show REQUEST",
+		Short: "Show a request and the actions of its hooks",
+		Args:  app.ExactArgs(1, "the id of a request", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list prints the ids"),
 	})
 }
 
@@ -133,12 +132,7 @@ func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptio
 	cmd := &cobra.Command{
 		Use:   "tail [WORD...]",
 		Short: "Follow requests until Ctrl-C",
-		Long: `Print the latest requests, and then each new one, until Ctrl-C. With words, print those
-that contain all of them, as "guideway requests list" does.`,
-		Example: `  guideway requests tail
-  guideway requests tail --failed
-  guideway requests tail --json | jq .tool`,
-		Args: cobra.ArbitraryArgs,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Lines < 0 || o.Lines > 10_000 {
@@ -253,10 +247,7 @@ func newRequestsPruneCmd(a *app.App, run func(context.Context, *requestsPruneOpt
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Delete old requests from the log",
-		Long: `Delete old requests from the log. Without --older-than and --max-size, apply the settings
-requests.retention and requests.maxSize, as servers do every ten minutes.`,
-		Example: "  guideway requests prune\n  guideway requests prune --older-than 7d\n  guideway requests prune --max-size 50MB",
-		Args:    app.NoArgs,
+		Args:  app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if older != "" {

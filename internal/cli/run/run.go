@@ -29,41 +29,8 @@ type RunOptions struct {
 func NewRunCmd(a *app.App, run func(context.Context, *RunOptions) error) *cobra.Command {
 	o := &RunOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "run {ID|FILE}",
-		Short: "Run a workflow interactively, or with a file of answers",
-		Long: `Run a workflow at the terminal with the engine that agents use. The command shows one
-step at a time, checks the output, and asks for the answers to gates and for the variables
-that conditions need. Checks of the project are executed if they are approved. The run is
-not saved.
-
-With --answers, the answers are read from a YAML or JSON file:
-
-  context:                      # initial variables
-    size: large
-  outputs:                      # the output of each step:
-    plan: The plan is ...       #   one for every time, or
-    work: [first, second]       #   a list with one for each time
-  notes:                        # notes on a step or on an answer to a gate
-    plan: Two options were left out.
-  sets:                         # variables to set with the output of a step
-    plan: { approved: true }    #   (one object, or a list)
-  answers:                      # the option to choose at each gate: confirm, or
-    plan: [revise, confirm]     #   revise for a step and skip for a loop
-
-An output that is an object is written as JSON. The exit code is 0 if the workflow
-completes, and 1 if you stop the run, or an answer is missing or refused.
-
-In a phase workflow, the ids are those of steps, checkpoints and decisions; write
-PHASE/ID if an id is in more than one phase. Answers are options, or decline at a
-checkpoint that is not required. In addition:
-
-  skips:                        # reasons for skipping an optional step, or the
-    look-around: Known already. #   rest of an optional phase
-  sets:                         # also for phases, decisions and loops that wait
-    review: { passed: true }    #   for variables`,
-		Example: `  guideway run coding-task
-  guideway run ./my-workflow.yaml --var size=small
-  guideway run ./my-workflow.yaml --answers answers.yaml --json`,
+		Use:               "run {ID|FILE}",
+		Short:             "Run a workflow interactively, or with a file of answers",
 		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway run coding-task"),
 		ValidArgsFunction: a.CompleteDefinitions(),
 		RunE:              app.RunWithArg(run, o, &o.Name, o.checkOptions),

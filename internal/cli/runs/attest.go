@@ -37,17 +37,8 @@ type RunsAttestOptions struct {
 func NewRunsAttestCmd(a *app.App, attestRun func(context.Context, *RunsAttestOptions) error) *cobra.Command {
 	o := &RunsAttestOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "attest RUN",
-		Short: "Sign a statement about a completed run",
-		Long: `Write an attestation of a completed run: an in-toto statement in a DSSE envelope, signed
-with one of your keys. It has the hash of the definition, the steps with their evidence and
-claims, the approvals, and the commit and the tree of the workspace as its subject. It has
-hashes of outputs and of the goal, not their texts.
-
-The command fails if files were changed since the last checks: the commit must contain
-the files that the checks saw.`,
-		Example: `  guideway runs attest r_06bmyb2ad4ft47c6abwmtxs --out .guideway/attestations/login.json
-  guideway runs attest r_06bmyb2ad4ft47c6abwmtxs --key laptop > run.json`,
+		Use:               "attest RUN",
+		Short:             "Sign a statement about a completed run",
 		Args:              exactlyOneRun("attest"),
 		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Status == engine.StatusCompleted }),
 		RunE:              app.RunWithArg(attestRun, o, &o.Run),

@@ -30,15 +30,6 @@ func NewRunsExportCmd(a *app.App, run func(context.Context, *RunsExportOptions) 
 	cmd := &cobra.Command{
 		Use:   "export {RUN|--salvage DIR}",
 		Short: "Export a run, or the data of a damaged store",
-		Long: `Export a run as one JSON document with all its events and its definition.
-"guideway runs import" imports the run on this or another computer.
-
-With --salvage, recover all readable data of a damaged store into a directory: a bundle
-for each run, up to the first event that is lost or altered, and the session documents.
-The store is not changed.`,
-		Example: `  guideway runs export r_06bmyb2ad4ft47c6abwmtxs --output run.json
-  guideway runs export r_06bmyb2ad4ft47c6abwmtxs | ssh other guideway runs import -
-  guideway runs export --salvage rescued`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.Salvage != "" {
 				return app.NoArgs(cmd, args)
@@ -79,18 +70,8 @@ func NewRunsImportCmd(a *app.App, run func(context.Context, *RunsImportOptions) 
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import a run or a state document",
-		Long: `Import a run that was exported by "guideway runs export". You become the owner of the run,
-and it gets a new id. Its events must be valid for its definition, and human approvals must
-be given again. FILE is the bundle, or - for standard input.
-
-FILE may also be a state document of a phase workflow, in JSON or YAML, as described by
-"guideway schema phases --kind state". A new run of the served workflow starts at the
-position in the document; completed work is taken from the document unchecked. If the
-workflow has gates that require human approval, the command asks for your passphrase.`,
-		Example: `  guideway runs import run.json
-  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state | ssh other guideway runs import -`,
-		Args: app.ExactArgs(1, "one bundle or state document", "guideway runs import run.json"),
-		RunE: app.RunWithArg(run, o, &o.File),
+		Args:  app.ExactArgs(1, "one bundle or state document", "guideway runs import run.json"),
+		RunE:  app.RunWithArg(run, o, &o.File),
 	}
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd

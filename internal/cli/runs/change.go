@@ -26,16 +26,8 @@ type RunsForkOptions struct {
 func NewRunsForkCmd(a *app.App, run func(context.Context, *RunsForkOptions) error) *cobra.Command {
 	o := &RunsForkOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "fork RUN",
-		Short: "Start a new run from the events of another run",
-		Long: `Start a new run with the first events of an existing run, to continue differently from
-there. The existing run is not changed.
-
-The fork stops before the first human approval of the existing run. Only a person can
-fork a run that a person aborted: at a terminal, the command asks for the passphrase of
-"guideway runs approve", and the fork keeps the approvals.`,
-		Example: `  guideway runs fork r_06bmyb2ad4ft47c6abwmtxs
-  guideway runs fork r_06bmyb2ad4ft47c6abwmtxs --seq 12`,
+		Use:               "fork RUN",
+		Short:             "Start a new run from the events of another run",
 		Args:              exactlyOneRun("fork"),
 		ValidArgsFunction: completeRuns(a, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,12 +70,8 @@ type RunsAbortOptions struct {
 func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) error) *cobra.Command {
 	o := &RunsAbortOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "abort RUN",
-		Short: "Abort a run",
-		Long: `Abort a run permanently. Its events are kept; "guideway runs fork" continues from one
-of them in a new run. A command at a terminal is recorded as a person's action, and an
-agent cannot fork the run afterwards.`,
-		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
+		Use:               "abort RUN",
+		Short:             "Abort a run",
 		Args:              exactlyOneRun("abort"),
 		ValidArgsFunction: completeRuns(a, acceptsCommands),
 		RunE:              app.RunWithArg(run, o, &o.Run),
@@ -154,17 +142,6 @@ func NewRunsApproveCmd(a *app.App, do func(context.Context, *RunsApproveOptions)
 	cmd := &cobra.Command{
 		Use:   "approve {RUN|--set-passphrase}",
 		Short: "Answer the gate of a run as a person",
-		Long: `Answer the gate that a run waits at. The command shows the gate and asks
-for your passphrase, an answer and a note. If the gate requires human approval, an
-answer of an agent is refused.
-
-Approval at a terminal is disabled until you set a passphrase with --set-passphrase;
-changing it requires the current one. The passphrase is read only from a terminal, never
-from a flag, a variable or a file. A wrong attempt delays the next
-attempt.`,
-		Example: `  guideway runs approve --set-passphrase
-  guideway runs list --needs-approval
-  guideway runs approve r_06bmyb2ad4ft47c6abwmtxs`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.SetPassphrase {
 				return app.NoArgs(cmd, args)

@@ -32,16 +32,8 @@ type RunsResumeOptions struct {
 func NewRunsResumeCmd(a *app.App, run func(context.Context, *RunsResumeOptions) error) *cobra.Command {
 	o := &RunsResumeOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "resume [RUN|WORDS...]",
-		Short: "Find a run and resume it interactively",
-		Long: `Find a run by words of its goal, its notes, its workflow, its project or its branch and
-resume it at the terminal. An agent can resume the same run later. Without words, choose
-from the most recently changed runs. At most 5 runs are found.
-
-With --json, only print the runs found.`,
-		Example: `  guideway runs resume auth refactoring
-  guideway runs resume r_06bmyb2ad4ft47c6abwmtxs
-  guideway runs resume auth --json`,
+		Use:               "resume [RUN|WORDS...]",
+		Short:             "Find a run and resume it interactively",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeRuns(a, acceptsCommands),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,15 +17,6 @@ func NewRunsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "runs",
 		Short: "List, inspect and resume runs",
-		Long: `A run is one execution of a workflow by an agent. Runs are durable: they survive the
-end of the conversation and of the process, and a restart of the computer. The definition
-of a run is fixed, and any alteration of its history is detected.
-
-RUN is the id of a run; "guideway runs list" prints the ids.`,
-		Example: `  guideway runs list
-  guideway runs resume auth refactoring
-  guideway runs approve r_06bmyb2ad4ft47c6abwmtxs
-  guideway runs verify`,
 	},
 		NewRunsListCmd(a, runRunsList), NewRunsShowCmd(a, runRunsShow),
 		NewRunsResumeCmd(a, runRunsResume), NewRunsForkCmd(a, runRunsFork),
@@ -141,12 +132,8 @@ func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) erro
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, most recently changed first",
-		Example: `  guideway runs list
-  guideway runs list --here --status running,waiting
-  guideway runs list --needs-approval
-  guideway runs list --json`,
-		Args: app.NoArgs,
-		RunE: app.RunWith(run, o, o.checkOptions),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Statuses, "status", nil, "filter by `statuses`: "+strings.Join(runStatuses(), ", "))

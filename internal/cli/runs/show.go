@@ -36,15 +36,8 @@ type RunsShowOptions struct {
 func NewRunsShowCmd(a *app.App, run func(context.Context, *RunsShowOptions) error) *cobra.Command {
 	o := &RunsShowOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "show RUN",
-		Short: "Show a run, its position and its history",
-		Long: `Show the goal, the position and the history of a run.
-
-With --state, print the run as a JSON state document, as described by "guideway schema
-phases --kind state". "guideway runs import" starts a run from such a document.`,
-		Example: `  guideway runs show r_06bmyb2ad4ft47c6abwmtxs
-  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --events --vars
-  guideway runs show r_06bmyb2ad4ft47c6abwmtxs --state > state.json`,
+		Use:               "show RUN",
+		Short:             "Show a run, its position and its history",
 		Args:              exactlyOneRun("show"),
 		ValidArgsFunction: completeRuns(a, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) error {

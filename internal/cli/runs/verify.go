@@ -27,17 +27,6 @@ func NewRunsVerifyCmd(a *app.App, run func(context.Context, *RunsVerifyOptions) 
 	cmd := &cobra.Command{
 		Use:   "verify [RUN]",
 		Short: "Verify the integrity of run histories",
-		Long: `Verify the event chain of one run or of all runs, agent machines included. Each event is
-authenticated together with its predecessor by a key outside the database, and the last
-event of each chain is recorded outside it. Edited, removed or inserted events, a
-truncated history and a database restored from an old copy are detected; the first
-broken event of each run is reported. The exit code is 1 if a run is broken.
-
-After a deliberate restore from a backup, --accept-restore accepts the current state as
-the valid history. Chains that are internally inconsistent remain broken.`,
-		Example: `  guideway runs verify
-  guideway runs verify r_06bmyb2ad4ft47c6abwmtxs --json
-  guideway runs verify --accept-restore`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactlyOneRun("verify")(cmd, args)

@@ -25,18 +25,8 @@ func NewServeCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve MCP, the API and the dashboard over HTTP",
-		Long: `Serve MCP over streamable HTTP at /mcp, for clients of every protocol version, the
-API at /api and the dashboard at /. A bearer token protects /mcp and /api; it is created at
-the first start and stored in a private file. "guideway open" logs a browser in.
-
-With --registry, also serve the definitions of this server, except the bundled ones, at
-/registry to servers that use it as their registry. Those servers need a token of the scope
-"registry": guideway token create NAME --scope registry.`,
-		Example: `  guideway serve
-  guideway serve --listen 127.0.0.1:4000
-  guideway serve --registry --listen 0.0.0.0:3000 --allowed-host guideway.internal`,
-		Args: app.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a, asRegistry) },
+		Args:  app.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a, asRegistry) },
 	}
 	cmd.Flags().BoolVar(&asRegistry, "registry", false, "also serve the definitions, except the bundled ones, at /registry to other servers")
 	return cmd
@@ -148,11 +138,8 @@ func NewMCPCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve MCP on standard input and output, for a client that starts guideway",
-		Long: `Serve MCP on standard input and output. Clients start this command; "guideway
-install" adds it to a client's configuration. Without arguments, and if the
-input is not a terminal, guideway does the same.`,
-		Args: app.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return RunMCP(cmd.Context(), a) },
+		Args:  app.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return RunMCP(cmd.Context(), a) },
 	}
 }
 

@@ -18,15 +18,6 @@ func NewSessionsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "sessions",
 		Short: "List, print and delete the session documents of agents",
-		Long: `A session document is free-form JSON in which an agent records its progress for you. It is
-not a run: unusual content is never refused, only logged.
-
-SESSION is the id of a document. If it is not unique, add the workflow, or the project and
-the workflow: WORKFLOW/ID or PROJECT/WORKFLOW/ID.`,
-		Example: `  guideway sessions list
-  guideway sessions show DASH-001
-  guideway sessions show bug-investigation/DASH-001 --path dashboard.progress
-  guideway sessions delete DASH-001`,
 	},
 		NewSessionsListCmd(a, runSessionsList), NewSessionsShowCmd(a, runSessionsShow), NewSessionsDeleteCmd(a, runSessionsDelete),
 	)
@@ -110,10 +101,8 @@ func NewSessionsListCmd(a *app.App, run func(context.Context, *SessionsListOptio
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List session documents, most recently changed first",
-		Example: `  guideway sessions list
-  guideway sessions list --here --workflow bug-investigation --json`,
-		Args: app.NoArgs,
-		RunE: app.RunWith(run, o),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Workflow, "workflow", "", "filter by the `id` of the workflow")
@@ -182,12 +171,8 @@ type SessionsShowOptions struct {
 func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptions) error) *cobra.Command {
 	o := &SessionsShowOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "show SESSION",
-		Short: "Print a session document or a part of it",
-		Example: `  guideway sessions show DASH-001
-  guideway sessions show DASH-001 --path 'hypotheses[0]'
-  guideway sessions show DASH-001 --path '$.hypotheses[?@.status=="active"].name'
-  guideway sessions show DASH-001 --log`,
+		Use:               "show SESSION",
+		Short:             "Print a session document or a part of it",
 		Args:              app.ExactArgs(1, "the id of a session document", "guideway sessions show DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -262,14 +247,8 @@ type SessionsDeleteOptions struct {
 func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteOptions) error) *cobra.Command {
 	o := &SessionsDeleteOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "delete SESSION",
-		Short: "Delete or restore a session document",
-		Long: `Delete a session document. With --undo, restore a deleted document, named WORKFLOW/ID in its
-project or PROJECT/WORKFLOW/ID, unless an agent has created another document with that name.
-With --purge, erase a document, also a deleted one named like that: its words are then in no
-file of the data directory.`,
-		Example: `  guideway sessions delete DASH-001
-  guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
+		Use:               "delete SESSION",
+		Short:             "Delete or restore a session document",
 		Args:              app.ExactArgs(1, "the id of a session document", "guideway sessions delete DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),

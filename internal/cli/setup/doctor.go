@@ -27,20 +27,8 @@ func NewDoctorCmd(a *app.App, run func(context.Context, *DoctorOptions) error) *
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this installation",
-		Long: `Check this installation: the settings and their origin, the user, directories, sources,
-definitions, the stores of runs and machine runs with their keys and head files, the
-passphrase, checkpoints and their encryption, upstreams, the checks of the project, the git
-program, the script sandbox, the token, the server, and the clients that start Guideway.
-Every check prints ok, warn or fail, and a next step if one is known. The exit code is 1 if
-any check fails.
-
-With --selftest, test the program in a temporary directory instead: the bundled definitions
-load, a script runs in its sandbox, a client starts a run over standard input and output, an
-output that violates the criteria is refused, the server is killed, and another server finds
-the run. Your settings and files are not read.`,
-		Example: "  guideway doctor\n  guideway doctor --lint\n  guideway doctor --selftest\n  guideway doctor --json",
-		Args:    app.NoArgs,
-		RunE:    app.RunWith(run, o),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o),
 	}
 	cmd.Flags().BoolVar(&o.Lint, "lint", false, "also check definitions for likely mistakes")
 	cmd.Flags().BoolVar(&o.SelfTest, "selftest", false, "test the program in a temporary directory, without reading your files")

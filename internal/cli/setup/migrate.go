@@ -30,12 +30,6 @@ func NewMigrateCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "migrate",
 		Short: "Migrate from another system",
-		Long: `Copy your data from another system. The other system is not changed, and your existing
-files are not replaced. A repeated migration of WorkRail or of phase workflows copies only
-new files; each file is reported.`,
-		Example: `  guideway migrate workrail --dry-run
-  guideway migrate phases ../team-workflows
-  guideway migrate hooks hook-graphs.json`,
 	},
 		newMigrateWorkrailCmd(a, runMigrateWorkrail), newMigratePhasesCmd(a, runMigratePhases), newMigrateHooksCmd(a, hookscmd.RunHooksImport),
 	)
@@ -60,11 +54,7 @@ func newMigrateWorkrailCmd(a *app.App, run func(context.Context, *migrateOptions
 	cmd := &cobra.Command{
 		Use:   "workrail",
 		Short: "Migrate workflows, session documents and settings from WorkRail",
-		Long: `Copy the data of WorkRail in ~/.workrail: workflows, session documents with their times
-and projects, and the settings of config.json. Invalid workflows are not copied; their
-errors are reported.`,
-		Example: "  guideway migrate workrail --dry-run\n  guideway migrate workrail --from /backup/.workrail",
-		Args:    app.NoArgs,
+		Args:  app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.From == "" {
 				o.From = filepath.Join(a.Host.Home(), ".workrail")
@@ -82,10 +72,7 @@ func newMigratePhasesCmd(a *app.App, run func(context.Context, *migrateOptions) 
 	return o.addFlags(&cobra.Command{
 		Use:   "phases DIR",
 		Short: "Migrate a directory of phase workflows",
-		Long: `Copy a directory of phase workflows with their activities, skills, guides and templates,
-in the same layout, into your own workflow directory.`,
-		Example: "  guideway migrate phases ../team-workflows --dry-run",
-		Args:    app.ExactArgs(1, "one directory", "guideway migrate phases ../team-workflows"),
+		Args:  app.ExactArgs(1, "one directory", "guideway migrate phases ../team-workflows"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.From = a.Host.Abs(args[0])
 			return run(cmd.Context(), o)
@@ -100,11 +87,8 @@ func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImp
 	return &cobra.Command{
 		Use:   "hooks FILE",
 		Short: "Migrate a hook graph or module from MCP Router",
-		Long: `Copy a hook graph or a module that MCP Router exported. A graph is disabled until
-"guideway hooks enable ID". "guideway hooks import" does the same with more options.`,
-		Example: "  guideway migrate hooks their-graph.json",
-		Args:    app.ExactArgs(1, "one file", "guideway migrate hooks their-graph.json"),
-		RunE:    app.RunWithArg(run, o, &o.Name),
+		Args:  app.ExactArgs(1, "one file", "guideway migrate hooks their-graph.json"),
+		RunE:  app.RunWithArg(run, o, &o.Name),
 	}
 }
 

@@ -31,18 +31,8 @@ func NewOpenCmd(a *app.App, run func(context.Context, *OpenOptions) error) *cobr
 	cmd := &cobra.Command{
 		Use:   "open",
 		Short: "Print a login link for the dashboard",
-		Long: `Print a link that logs a browser in to the running server of your data directory. The link
-is valid once, for five minutes. The login ends after 30 days without use, or after 180
-days. The dashboard shows runs and session documents live and lets you answer gates that
-require human approval.
-
-If you have set a passphrase with "guideway runs approve --set-passphrase", the command
-asks for it, because a logged-in browser can answer the same gates.`,
-		Example: `  guideway serve &
-  guideway open
-  guideway open --browser`,
-		Args: app.NoArgs,
-		RunE: app.RunWith(run, o, a.Host.RequireTerminal),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o, a.Host.RequireTerminal),
 	}
 	cmd.Flags().BoolVar(&o.Browser, "browser", false, "also open the link in a browser; other users of this computer may see the link briefly")
 	return cmd
@@ -108,9 +98,8 @@ func isAccepted(ctx context.Context, link string) (bool, error) {
 
 func NewVersionCmd(a *app.App, run app.RunFunc[app.PlainOptions]) *cobra.Command {
 	return app.NewPlainCmd(a, run, &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version and build information",
-		Example: "  guideway version --json",
+		Use:   "version",
+		Short: "Print the version and build information",
 	})
 }
 
@@ -174,17 +163,8 @@ func NewConnectCmd(a *app.App, run func(context.Context, *connectOptions) error)
 	cmd := &cobra.Command{
 		Use:   "connect",
 		Short: "Connect a stdio client to a running server",
-		Long: `Forward the MCP messages on standard input to a server over HTTP, and its messages to
-standard output, for clients that can only start programs.
-
-Without --url, connect to the running server of this data directory, or else to the address
-of the setting listen. The token of that server is read from its token file, and sent after
-the server has proven that it has the same token. For another server use --url with the
-variable GUIDEWAY_TOKEN, or with --token, whose value other users of this computer can see.`,
-		Example: `  guideway connect
-  GUIDEWAY_TOKEN=... guideway connect --url https://example.com/mcp`,
-		Args: app.NoArgs,
-		RunE: app.RunWith(run, o),
+		Args:  app.NoArgs,
+		RunE:  app.RunWith(run, o),
 	}
 	cmd.Flags().StringVar(&o.URL, "url", "", "`URL` of the server, such as http://127.0.0.1:3000/mcp (default: the local server)")
 	cmd.Flags().StringVar(&o.Token, "token", "", "bearer `token` for the server (default: $GUIDEWAY_TOKEN, or else the token of the local server)")

@@ -18,10 +18,6 @@ func NewSourcesCmd(a *app.App, run app.RunFunc[app.PlainOptions]) *cobra.Command
 	cmd := app.NewPlainCmd(a, run, &cobra.Command{
 		Use:   "sources",
 		Short: "List the sources of workflows",
-		Long: `List the sources of workflows in order of precedence. If two definitions have the same id,
-the one from the source of higher precedence is served; the other one is shadowed and
-available as ID@SOURCE.`,
-		Example: "  guideway sources\n  guideway sources --json\n  guideway sources sync",
 	})
 	list := app.NewPlainCmd(a, run, &cobra.Command{Use: "list", Short: "List the sources of workflows"})
 	cmd.AddCommand(list, newSourcesSyncCmd(a, runSourcesSync))

@@ -24,12 +24,8 @@ type syncOptions struct {
 func newSourcesSyncCmd(a *app.App, run func(context.Context, *syncOptions) error) *cobra.Command {
 	o := &syncOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "sync [NAME...]",
-		Short: "Update the remote sources",
-		Long: `Fetch updates from all remote sources (repositories and registries), or from the named
-ones. Servers do this automatically at the interval of the setting workflows.syncInterval,
-by default every minute. Running servers load the result within a second.`,
-		Example:           "  guideway sources sync\n  guideway sources sync team",
+		Use:               "sync [NAME...]",
+		Short:             "Update the remote sources",
 		ValidArgsFunction: CompleteSources(a),
 		RunE:              app.RunWithArgs(run, o, &o.Names),
 	}

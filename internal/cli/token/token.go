@@ -22,18 +22,6 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 		Use:     "token",
 		Aliases: []string{"tokens"},
 		Short:   "Create, list, show and revoke access tokens",
-		Long: `A named token authenticates one client, optionally until it expires. A token of the scope
-"mcp" is valid for /mcp, where the client sees and calls only what the token allows:
-upstreams, projects, single tools and toolsets of Guideway. These scopes are valid for
-/api: "read" reads your runs, session documents, definitions and upstreams, "contents" also
-contexts, checkpoints and recorded requests, "approve" also answers gates and held calls as a
-person, and "manage" also changes upstreams, which can start any program, and creates tokens.
-The scope "registry" is valid for /registry only. Do not store tokens of the scopes "approve"
-and "manage" where an agent can use them.`,
-		Example: `  guideway token create laptop --upstream files --tool 'github__get_*' --expires 30d
-  guideway token create phone --scope approve
-  guideway token list
-  guideway token revoke laptop`,
 	},
 		newTokenCreateCmd(a, runTokenCreate), newTokenListCmd(a),
 		newTokenShowCmd(a), newTokenRevokeCmd(a),
@@ -77,7 +65,6 @@ type tokenListAnswer struct {
 func newTokenListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runTokenList, &cobra.Command{
 		Use: "list", Short: "List tokens",
-		Example: "  guideway token list --json",
 	})
 }
 
@@ -140,7 +127,6 @@ func expiryText(h *app.Host, t auth.NamedToken) string {
 func newTokenShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runTokenShow, &cobra.Command{
 		Use: "show NAME", Short: "Show the permissions of a token",
-		Example:           "  guideway token show laptop --json",
 		Args:              app.ExactArgs(1, "one name", "guideway token show laptop"),
 		ValidArgsFunction: completeTokens(a),
 	})
@@ -186,9 +172,6 @@ func completeTokens(a *app.App) cobra.CompletionFunc {
 func newTokenRevokeCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runTokenRevoke, &cobra.Command{
 		Use: "revoke NAME", Short: "Revoke a token",
-		Long: `Revoke a token immediately. New requests with it are refused, and open sessions and calls
-of its client end within seconds.`,
-		Example:           "  guideway token revoke laptop",
 		Args:              app.ExactArgs(1, "one name", "guideway token revoke laptop"),
 		ValidArgsFunction: completeTokens(a),
 	})
@@ -229,17 +212,8 @@ func tokenScopes() []string { return app.ToStrings(auth.Scopes()...) }
 func newTokenCreateCmd(a *app.App, run func(context.Context, *tokenCreateOptions) error) *cobra.Command {
 	o := &tokenCreateOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "create NAME",
-		Short: "Create a token",
-		Long: `Create a token and print it. Only its hash is stored, so it cannot be shown again. A token
-of the scope "mcp" gives access to the named upstreams, projects, tools and toolsets only;
-without any of them, it gives no access. A token of the scope "approve" or "manage" acts for you:
-creating it requires a terminal and your passphrase, if you have set one.`,
-		Example: `  guideway token create laptop --upstream files --toolset steps,runs
-  guideway token create ci --tool 'github__get_*' --tool github__list_issues --expires 30d
-  guideway token create monitor --scope read
-  guideway token create colleagues --scope registry
-  guideway token create phone --scope approve`,
+		Use:               "create NAME",
+		Short:             "Create a token",
 		Args:              app.ExactArgs(1, "one name", "guideway token create laptop --upstream files"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArg(run, o, &o.Name, o.checkOptions),

@@ -38,14 +38,6 @@ func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApprov
 	o := &upstreamApproveOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "approve NAME [TOOL...]", Short: "Review and approve changed tools, prompts, templates and pages",
-		Long: `Start an upstream, show the differences between its tools, prompts, templates and pages
-and the approved ones, and approve them after confirmation. To select some, name the tools,
-the prompts as prompt:NAME, the resource templates as template:URI, and the pages as
-resource:URI (their entries in the list of resources) and page:URI (their contents).
-Invisible characters are escaped. With --diff, only show the differences. With --json, write
-the differences and the result as JSON; the confirmation is still asked for at the terminal,
-and the passphrase too if one is set.`,
-		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the name of an upstream is required").WithFix("guideway upstream approve files")}

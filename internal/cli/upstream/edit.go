@@ -41,18 +41,6 @@ func newUpstreamAddCmd(a *app.App, run func(context.Context, *upstreamAddOptions
 	cmd := &cobra.Command{
 		Use:   "add NAME (--url URL | -- COMMAND [ARGUMENT...])",
 		Short: "Add an upstream",
-		Long: `Add an upstream to guideway.json; running servers apply it immediately. Refer to secrets
-instead of writing them into the file: ${env:NAME} is a variable of Guideway's environment,
-and ${keychain:NAME} is the entry NAME of the service "guideway" in the system keychain.
-
-With a client id and a secret, tokens are requested by the OAuth client credentials grant:
-from --oauth-token-url, from the issuer of --oauth-issuer, or from the authorization
-server that the upstream announces. Without a secret or any other credential, log in with
-"guideway upstream login NAME" if the server requires it.`,
-		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
-  guideway upstream add docs --url https://example.com/mcp --bearer '${keychain:docs}'
-  guideway upstream add wiki --url https://example.com/mcp
-  guideway upstream add crm --url https://example.com/mcp --oauth-client-id me --oauth-client-secret '${keychain:crm}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if len(args) == 0 || dash == 0 || dash > 1 || dash < 0 && (len(args) > 1 || o.URL == "") {
@@ -169,8 +157,6 @@ func saveUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.
 func newUpstreamRemoveCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runUpstreamRemove, &cobra.Command{
 		Use: "remove NAME", Short: "Remove an upstream",
-		Long:              "Remove an upstream from guideway.json, with its recorded tools, its approvals and its login.",
-		Example:           "  guideway upstream remove files",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream remove files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})
@@ -208,10 +194,6 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 func newUpstreamRestartCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runUpstreamRestart, &cobra.Command{
 		Use: "restart NAME", Short: "Restart an upstream in the running servers",
-		Long: `End the processes and the sessions of an upstream in all running servers of the data
-directory, for example after its program has changed. Calls in progress finish; the next
-call starts it again. A server that starts later needs no restart.`,
-		Example:           "  guideway upstream restart files",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream restart files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})
@@ -258,7 +240,6 @@ func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
 	}
 	return app.NewChangeCmd(a, run, &cobra.Command{
 		Use: use + " NAME", Short: short,
-		Example:           "  guideway upstream " + use + " files",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream "+use+" files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})

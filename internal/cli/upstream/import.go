@@ -29,10 +29,6 @@ func newUpstreamImportCmd(a *app.App, run func(context.Context, *upstreamImportO
 	o := &upstreamImportOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "import [CLIENT...]", Short: "Import the MCP servers of clients",
-		Long: `Import local and remote servers from the configuration of the named clients, or of all
-clients found. The files of the clients are not changed. Servers that are not valid as
-upstreams, or whose name is already in use, are skipped.`,
-		Example:           "  guideway upstream import --dry-run\n  guideway upstream import claude-code cursor",
 		ValidArgsFunction: installcmd.CompleteInstallClients(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Clients = args

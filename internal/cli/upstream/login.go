@@ -34,11 +34,6 @@ func newUpstreamLoginCmd(a *app.App, run func(context.Context, *upstreamLoginOpt
 	o := &upstreamLoginOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "login NAME", Short: "Log in to an upstream",
-		Long: `Log in to an upstream with OAuth: open the page of its authorization server in the
-browser, and wait up to ten minutes until you have logged in there. The address of the page
-is also printed, for another browser of this computer. The tokens are stored encrypted for
-your user, and renewed automatically if the authorization server allows it.`,
-		Example:           "  guideway upstream login docs\n  guideway upstream login docs --no-browser",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream login docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
@@ -88,8 +83,6 @@ func runUpstreamLogin(ctx context.Context, o *upstreamLoginOptions) error {
 func newUpstreamLogoutCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runUpstreamLogout, &cobra.Command{
 		Use: "logout NAME", Short: "Log out of an upstream",
-		Long:              "Delete the tokens of an upstream, and ask its authorization server to revoke them.",
-		Example:           "  guideway upstream logout docs",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream logout docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})
@@ -137,18 +130,12 @@ func describeLogin(name string, info *upstream.LoginInfo) string {
 func newUpstreamProjectCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use: "project", Short: "Group upstreams into projects",
-		Long: `A project is a group of upstreams. A token can give access to a project (guideway token
-create NAME --project PROJECT), and a server can be limited to one (--gateway-project
-PROJECT). An upstream is in at most one project. A project exists while an upstream is in
-it.`,
-		Example: "  guideway upstream project set docs site\n  guideway upstream project clear docs\n  guideway upstream project list",
 	}, newProjectListCmd(a), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
 }
 
 func newProjectListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runProjectList, &cobra.Command{
 		Use: "list", Short: "List projects and their upstreams",
-		Example: "  guideway upstream project list --json",
 	})
 }
 
@@ -181,7 +168,6 @@ func newProjectSetCmd(a *app.App, run func(context.Context, *projectSetOptions) 
 	o := &projectSetOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "set UPSTREAM PROJECT", Short: "Set the project of an upstream",
-		Example:           "  guideway upstream project set docs site",
 		Args:              app.ExactArgs(2, "an upstream and a project", "guideway upstream project set docs site"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -200,7 +186,6 @@ func newProjectClearCmd(a *app.App, run func(context.Context, *projectSetOptions
 	o := &projectSetOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "clear UPSTREAM", Short: "Remove an upstream from its project",
-		Example:           "  guideway upstream project clear docs",
 		Args:              app.ExactArgs(1, "one upstream", "guideway upstream project clear docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),

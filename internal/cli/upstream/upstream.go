@@ -28,13 +28,6 @@ func NewUpstreamCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "upstream",
 		Short: "Add and manage upstream MCP servers",
-		Long: `An upstream is an MCP server whose tools Guideway offers to agents as NAME__TOOL. A
-running server offers them immediately, unless its setting "toolsets" names toolsets without
-"gateway". An upstream is started on first use. Its tools, prompts, templates and pages are
-recorded: by default, one that changes is withheld until you approve it.`,
-		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
-  guideway upstream add docs --url https://example.com/mcp --bearer '${env:DOCS_TOKEN}'
-  guideway upstream list`,
 	},
 		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a), newUpstreamShowCmd(a, runUpstreamShow),
 		newUpstreamLoginCmd(a, runUpstreamLogin), newUpstreamLogoutCmd(a),
@@ -61,7 +54,6 @@ func loadUpstream(a *app.App, name string) (*config.Config, config.Upstream, err
 func newUpstreamListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runUpstreamList, &cobra.Command{
 		Use: "list", Short: "List upstreams",
-		Example: "  guideway upstream list --json",
 	})
 }
 
@@ -122,9 +114,6 @@ func newUpstreamShowCmd(a *app.App, run func(context.Context, *upstreamShowOptio
 	o := &upstreamShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show an upstream and its tools",
-		Long: `Show the configuration of an upstream and the tools that it last offered. With --check,
-start it and query it now. Secrets are not shown.`,
-		Example:           "  guideway upstream show files\n  guideway upstream show files --check",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream show files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
@@ -284,7 +273,6 @@ func newUpstreamLogsCmd(a *app.App, run func(context.Context, *upstreamLogsOptio
 	o := &upstreamLogsOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "logs NAME", Short: "Show the error output of an upstream",
-		Example:           "  guideway upstream logs files --lines 200",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream logs files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),

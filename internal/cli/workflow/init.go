@@ -50,19 +50,6 @@ func NewInitCmd(a *app.App, run func(context.Context, *InitOptions) error) *cobr
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Propose the checks of a project and create an example workflow",
-		Long: `Create .guideway/checks.yaml at the top of the work tree of DIR (default: the working
-directory): the commands with which Guideway checks for itself that a step was done. They
-are proposed from the files of the project (Go, Node, Python, Rust and Make); nothing is
-executed. Read the file, then approve its checks with "guideway checks approve".
-
-Also create .guideway/workflows in DIR with one small example that shows a condition, a
-loop, a gate and criteria. With --dialect machines, create only an agent machine with its
-script, its roles and a recording for a demonstration; with --dialect none, create only the
-checks file. Existing files are not changed; --force replaces the checks file.`,
-		Example: `  guideway init
-  guideway init --dialect none
-  guideway init --print
-  guideway init ~/my-project`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return guideway.Errorf(guideway.CodeInvalid, "%s takes at most one directory (got %d arguments)", cmd.CommandPath(), len(args)).

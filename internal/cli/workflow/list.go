@@ -37,16 +37,8 @@ type ListOptions struct {
 func NewListCmd(a *app.App, run func(context.Context, *ListOptions) error) *cobra.Command {
 	o := &ListOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "list [WORD...]",
-		Short: "List workflows from all sources",
-		Long: `List the workflows that are served from all sources. With words, list those that contain
-all of them in the id, name or description. Diagnostics of definitions follow, such as of
-those that did not load. Use --dialect hooks for hook graphs and --dialect machines for
-agent machines, or "guideway hooks list" and "guideway machine list"; the column STEPS has
-the number of nodes or states then.`,
-		Example: `  guideway list
-  guideway list bug
-  guideway list --source bundled --json`,
+		Use:               "list [WORD...]",
+		Short:             "List workflows from all sources",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,15 +36,8 @@ const (
 func NewSchemaCmd(a *app.App, run func(context.Context, *SchemaOptions) error) *cobra.Command {
 	o := &SchemaOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "schema {" + strings.Join(schemaNames(), "|") + "}",
-		Short: "Print the JSON Schema of a dialect, of checks.yaml or of guideway.json",
-		Long: `Print the JSON Schema (draft-07) of the definitions of a dialect, of .guideway/checks.yaml
-or of guideway.json, for editors and other tools. The dialects phases, hooks and machines
-have a schema for each kind of document.`,
-		Example: `  guideway schema steps > steps.schema.json
-  guideway schema phases --kind activity > activity.schema.json
-  guideway schema checks > checks.schema.json
-  guideway schema config > guideway.schema.json`,
+		Use:       "schema {" + strings.Join(schemaNames(), "|") + "}",
+		Short:     "Print the JSON Schema of a dialect, of checks.yaml or of guideway.json",
 		ValidArgs: schemaNames(),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := app.ExactArgs(1, "one of "+strings.Join(schemaNames(), ", "), "guideway schema "+schemaNames()[0])(cmd, args); err != nil {

@@ -32,17 +32,8 @@ type ShowOptions struct {
 func NewShowCmd(a *app.App, run func(context.Context, *ShowOptions) error) *cobra.Command {
 	o := &ShowOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "show {ID|FILE}",
-		Short: "Show a workflow and its steps",
-		Long: `Show a workflow: its purpose and its steps with their conditions, loops, gates and
-criteria. For a phase workflow, show its phases with their steps, loops, checkpoints,
-decisions and transitions. Hook graphs and agent machines are shown as by
-"guideway hooks show" and "guideway machine show".
-
-FILE is a path such as ./my-workflow.yaml, or - for a workflow on standard input.`,
-		Example: `  guideway show coding-task
-  guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
-  guideway show coding-task --json`,
+		Use:               "show {ID|FILE}",
+		Short:             "Show a workflow and its steps",
 		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway show coding-task"),
 		ValidArgsFunction: a.CompleteDefinitions(),
 		RunE:              app.RunWithArg(run, o, &o.Name),

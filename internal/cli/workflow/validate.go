@@ -41,20 +41,6 @@ func NewValidateCmd(a *app.App, run func(context.Context, *ValidateOptions) erro
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check definitions for errors",
-		Long: `Check definitions and print every error and warning with its location and a fix.
-FILE is a definition in YAML or JSON, a directory (all definitions that a source
-would read from it), or - for standard input. Conditions, states, skills and
-activities of the phases dialect and graphs and modules of hooks are checked, too.
-Agent machines are checked together with the script and the roles in their directory.
-FILE can also be .guideway/checks.yaml, the checks of a project.
-
-The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
-if there are only warnings; --strict treats warnings as errors.`,
-		Example: `  guideway validate my-workflow.yaml
-  guideway validate .guideway/workflows --strict
-  guideway validate - < my-workflow.yaml
-  guideway validate --json workflows
-  guideway validate --dialect phases --kind skill my-skill.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return guideway.Errorf(guideway.CodeInvalid, "a file, a directory, or - for standard input is required").
