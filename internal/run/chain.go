@@ -13,6 +13,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
 // Key authenticates the chains of a journal. It is stored outside of the journal, so that
@@ -129,6 +130,16 @@ func (s *Service) AcceptRestore(ctx context.Context) error {
 		return err
 	}
 	return s.newVerifier().AcceptRestore(ctx)
+}
+
+// FollowHeads is Verifier.FollowHeads, as soon as the journal opens.
+func (s *Service) FollowHeads(ctx context.Context) {
+	for s.openJournal(ctx) != nil {
+		if ctxsleep.For(ctx, headInterval) != nil {
+			return
+		}
+	}
+	s.newVerifier().FollowHeads(ctx, s.log)
 }
 
 func (s *Service) newVerifier() *Verifier {

@@ -95,8 +95,8 @@ type Filter struct {
 	Statuses []engine.Status
 	// Since and Until bound the time of the last change. Until is exclusive.
 	Since, Until time.Time
-	// Users selects the runs of several users.
-	Users []string
+	// Users selects the runs of several users, and IDs several runs.
+	Users, IDs []string
 	// Person selects runs that wait for a person.
 	Person bool
 	// Before continues a list after its last record.

@@ -21,6 +21,7 @@ type memoryJournal struct {
 	snaps    map[string]run.Snapshot
 	defs     map[string]run.Definition
 	words    map[string]string
+	changes  []run.Change
 	// failing is the error of the next write.
 	failing error
 	writes  int
@@ -84,6 +85,7 @@ func (m *memoryJournal) appendCommit(c run.Commit, key string) error {
 		m.snaps[id] = *c.Snapshot
 	}
 	m.words[id] += " " + strings.Join(c.Terms, " ")
+	m.changes = append(m.changes, run.Change{Pos: int64(len(m.changes) + 1), Subject: run.SubjectRun, ID: id, Seq: c.Record.Seq})
 	return nil
 }
 
@@ -154,7 +156,7 @@ func (m *memoryJournal) Runs(_ context.Context, f run.Filter) ([]run.Record, err
 	defer m.mu.Unlock()
 	var out []run.Record
 	for _, r := range m.records {
-		if (f.User == "" || r.User == f.User) && (len(f.Users) == 0 || slices.Contains(f.Users, r.User)) && (f.Project == "" || r.Project.ID == f.Project) &&
+		if (f.User == "" || r.User == f.User) && (len(f.Users) == 0 || slices.Contains(f.Users, r.User)) && (len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) && (f.Project == "" || r.Project.ID == f.Project) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) &&
 			!r.Updated.Before(f.Since) && (f.Until.IsZero() || r.Updated.Before(f.Until)) {
 			out = append(out, r)
@@ -196,8 +198,15 @@ func (m *memoryJournal) Search(ctx context.Context, s run.Search) ([]run.Hit, er
 	return out, nil
 }
 
-func (m *memoryJournal) Changes(context.Context, int64, int) ([]run.Change, bool, error) {
-	return nil, false, nil
+func (m *memoryJournal) Changes(_ context.Context, after int64, limit int) ([]run.Change, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.failing; err != nil {
+		m.failing = nil
+		return nil, false, err
+	}
+	list := m.changes[min(int(after), len(m.changes)):]
+	return slices.Clone(list[:min(limit, len(list))]), int(after) > len(m.changes), nil
 }
 func (m *memoryJournal) Latest(context.Context) (int64, error) { return 0, nil }
 func (m *memoryJournal) Watch(context.Context) <-chan struct{} { return nil }

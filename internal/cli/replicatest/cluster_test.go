@@ -21,10 +21,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/guideway-dev/guideway/internal/cli"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
@@ -282,6 +284,7 @@ func waitFor(ctx context.Context, t testing.TB, what string, f func() bool) {
 		if ctx.Err() != nil {
 			t.Fatalf("%s: %v", what, ctx.Err())
 		}
+		_ = ctxsleep.For(ctx, 10*time.Millisecond)
 	}
 }
 

@@ -77,7 +77,8 @@ func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, err
 }
 
 // startWorker opens the store in the background as soon as it exists, so that this process
-// drives runs without a call, such as those of a process that ended.
+// drives runs without a call, such as those of a process that ended, and knows the heads of
+// the runs of other instances.
 func (l *lazyMachines) startWorker() {
 	const first, later = time.Second, 5 * time.Second
 	ctx, stop := context.WithCancel(context.Background())
@@ -87,7 +88,10 @@ func (l *lazyMachines) startWorker() {
 			if !app.HasStore(MachineConfig(l.cfg)) {
 				continue
 			}
-			if _, err := l.openService(ctx); err == nil {
+			if b, err := l.openService(ctx); err == nil {
+				if l.cfg.UsesPostgres() {
+					b.FollowHeads(ctx)
+				}
 				return
 			} else if ctx.Err() == nil {
 				l.log.Warn("cannot open the store of machine runs", "error", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -50,6 +51,7 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	defer s.Close()
 	s.registry = asRegistry
 	s.Machines.startWorker()
+	defer s.followHeads(ctx)()
 	mcp := transport.NewHTTPHandler(s.Server.MCP(), transport.HTTPOptions{Logger: a.Logger(cfg), HostsChecked: true, FastPath: s.Upstreams.FastPath(), Peers: s.instances.peers()})
 	defer CloseSessions(mcp)
 	handler, err := s.newHandler(mcp)
@@ -75,6 +77,19 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	defer leave()
 	writeConnectHelp(a, cfg, listener.Addr(), s.catalog, asRegistry)
 	return httpapi.Serve(ctx, listener, notifyAfterAnswer(handler, s.maintenance.NotifyAnswered))
+}
+
+// followHeads records the heads of the runs of other instances, until stop is called.
+func (s *Surface) followHeads(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	if s.cfg.UsesPostgres() {
+		following.Go(func() { s.store.Runs.FollowHeads(ctx) })
+	}
+	return func() {
+		cancel()
+		following.Wait()
+	}
 }
 
 // pullSettings returns the settings with those that the other instances share.

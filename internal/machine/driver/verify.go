@@ -19,6 +19,9 @@ func (s *Service) Verify(ctx context.Context, runID string) (*run.Report, error)
 // AcceptRestore sets the heads to the current journal after a deliberate restore.
 func (s *Service) AcceptRestore(ctx context.Context) error { return s.newVerifier().AcceptRestore(ctx) }
 
+// FollowHeads is run.Verifier.FollowHeads for machine runs.
+func (s *Service) FollowHeads(ctx context.Context) { s.newVerifier().FollowHeads(ctx, s.o.Logger) }
+
 func (s *Service) newVerifier() *run.Verifier {
 	return &run.Verifier{Journal: s.o.Journal, Key: s.o.Key, Heads: s.o.Heads, Now: s.clock, Follow: s.newFollower}
 }

@@ -97,6 +97,13 @@ func (c *Conditions) AddIn(column string, values []any) {
 	c.Add(column+" IN (%s"+strings.Repeat(", %s", len(values)-1)+")", values...)
 }
 
+// addOneOf is AddIn for strings. Without values it adds nothing.
+func (c *Conditions) addOneOf(column string, values []string) {
+	if len(values) > 0 {
+		c.AddIn(column, lists.Map(values, func(value string) any { return value }))
+	}
+}
+
 // addEqual adds the condition that a column has a value, unless the value is empty.
 func (c *Conditions) addEqual(column, value string) {
 	if value != "" {
@@ -134,9 +141,8 @@ func (c *Conditions) Where() string {
 // AddRuns adds the conditions of a filter on runs r.
 func (c *Conditions) AddRuns(f run.Filter) {
 	c.addEqual("r."+c.Dialect.User, f.User)
-	if len(f.Users) > 0 {
-		c.AddIn("r."+c.Dialect.User, lists.Map(f.Users, func(user string) any { return user }))
-	}
+	c.addOneOf("r."+c.Dialect.User, f.Users)
+	c.addOneOf("r.id", f.IDs)
 	c.addEqual("r.project", f.Project)
 	c.addEqual("r.workflow", f.Workflow)
 	if len(f.Statuses) > 0 {

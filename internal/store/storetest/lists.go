@@ -63,6 +63,7 @@ func testFilters(t *testing.T, f *fixture) {
 	createRuns(t, s)
 	checkRunList(t, s, run.Filter{}, "r_7", "r_6", "r_5", "r_4", "r_3", "r_2", "r_1", "r_0")
 	checkRunList(t, s, run.Filter{Users: []string{"bob", "eve"}}, "r_1")
+	checkRunList(t, s, run.Filter{IDs: []string{"r_1", "r_3", "r_none"}}, "r_3", "r_1")
 	checkRunList(t, s, run.Filter{User: "bob"}, "r_1")
 	checkRunList(t, s, run.Filter{Project: "ba9876543210"}, "r_2")
 	checkRunList(t, s, run.Filter{Workflow: "review"}, "r_3")
