@@ -303,8 +303,8 @@ func referenceOfCommands(t *testing.T) {
 	compareReference(t, "cli.md", want.String())
 }
 
-// TestHelpTexts checks that each section of the help texts has its command, and that the help
-// of install has every client.
+// TestHelpTexts checks that each section of the help texts has its command and each command
+// its section, and that the help of install has every client.
 func TestHelpTexts(t *testing.T) {
 	t.Parallel()
 	root := newRootCmd(&app.App{Host: &app.Host{}})
@@ -314,6 +314,16 @@ func TestHelpTexts(t *testing.T) {
 			t.Errorf("help.txtar has a section %q, which is not a command", section.Name)
 		}
 	}
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		if cmd.Short == "" {
+			t.Errorf("help.txtar has no section %q", cmd.CommandPath())
+		}
+		for _, child := range cmd.Commands() {
+			check(child)
+		}
+	}
+	check(root)
 	help, _, err := root.Find([]string{"install"})
 	if err != nil {
 		t.Fatal(err)

@@ -51,8 +51,8 @@ func addHelp(root *cobra.Command) {
 	addTexts(root)
 }
 
-// helpTexts has a section for each command: its description, if it needs more than the short
-// one, and after a line "Examples:" its examples.
+// helpTexts has a section for each command: the short description in its first line, a longer
+// one if there is more to know, and the examples after a line "Examples:".
 //
 //go:embed help.txtar
 var helpTexts []byte
@@ -67,7 +67,8 @@ func addTexts(root *cobra.Command) {
 	add = func(cmd *cobra.Command) {
 		if text, ok := texts[cmd.CommandPath()]; ok {
 			about, examples, _ := strings.Cut(text, "Examples:\n")
-			cmd.Long, cmd.Example = strings.TrimSpace(about), strings.TrimRight(examples, "\n")
+			cmd.Example = strings.TrimRight(examples, "\n")
+			cmd.Short, cmd.Long, _ = strings.Cut(strings.TrimSpace(about), "\n\n")
 		}
 		for _, child := range cmd.Commands() {
 			add(child)

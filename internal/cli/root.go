@@ -51,7 +51,6 @@ func newRootCmd(a *app.App) *cobra.Command {
 	host := a.Host
 	root := &cobra.Command{
 		Use:               "guideway",
-		Short:             "Workflows that AI agents cannot skip, over the Model Context Protocol",
 		Version:           app.Version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,

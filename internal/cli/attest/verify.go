@@ -30,10 +30,9 @@ type verifyOptions struct {
 func NewVerifyCmd(a *app.App) *cobra.Command {
 	o := &verifyOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "verify FILE --key FILE",
-		Short: "Verify an attestation of a run",
-		Args:  app.ExactArgs(1, "one attestation", "guideway verify run.json --key laptop.pub"),
-		RunE:  app.RunWithArg(runVerify, o, &o.File, o.checkOptions),
+		Use:  "verify FILE --key FILE",
+		Args: app.ExactArgs(1, "one attestation", "guideway verify run.json --key laptop.pub"),
+		RunE: app.RunWithArg(runVerify, o, &o.File, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Keys, "key", nil, "trust the public keys in this PEM `file`; can be repeated")
@@ -190,17 +189,11 @@ func WriteStatement(host *app.Host, p *attest.Predicate) {
 
 // NewAttestCmd returns the command guideway attest.
 func NewAttestCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "attest",
-		Short: "Manage the keys that sign attestations",
-	}, newKeysCmd(a))
+	return app.NewGroupCmd(&cobra.Command{Use: "attest"}, newKeysCmd(a))
 }
 
 func newKeysCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "keys",
-		Short: "Create, list, show and remove signing keys",
-	}, newKeysListCmd(a), newKeysCreateCmd(a), newKeysShowCmd(a), newKeysRemoveCmd(a))
+	return app.NewGroupCmd(&cobra.Command{Use: "keys"}, newKeysListCmd(a), newKeysCreateCmd(a), newKeysShowCmd(a), newKeysRemoveCmd(a))
 }
 
 func openKeys(a *app.App) (app.SigningKeys, error) {
@@ -236,9 +229,7 @@ func newKeyEntry(key app.SigningKey) keyEntry {
 }
 
 func newKeysListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runKeysList, &cobra.Command{
-		Use: "list", Short: "List signing keys",
-	})
+	return app.NewPlainCmd(a, runKeysList, &cobra.Command{Use: "list"})
 }
 
 func runKeysList(_ context.Context, o *app.PlainOptions) error {
@@ -273,7 +264,7 @@ func runKeysList(_ context.Context, o *app.PlainOptions) error {
 
 func newKeysCreateCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runKeysCreate, &cobra.Command{
-		Use: "create NAME", Short: "Create a signing key",
+		Use:               "create NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway attest keys create laptop"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	})
@@ -302,7 +293,7 @@ func runKeysCreate(_ context.Context, o *app.NameOptions) error {
 
 func newKeysShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runKeysShow, &cobra.Command{
-		Use: "show NAME", Short: "Print the public key of a signing key",
+		Use:               "show NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway attest keys show laptop"),
 		ValidArgsFunction: completeKeys(a),
 	})
@@ -323,7 +314,7 @@ func runKeysShow(_ context.Context, o *app.NameOptions) error {
 
 func newKeysRemoveCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runKeysRemove, &cobra.Command{
-		Use: "remove NAME", Short: "Remove a signing key",
+		Use:               "remove NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway attest keys remove laptop"),
 		ValidArgsFunction: completeKeys(a),
 	})

@@ -13,13 +13,10 @@ import (
 
 // NewAuditCmd returns the command audit.
 func NewAuditCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "audit",
-		Short: "List, export and verify the audit log",
-	},
-		app.NewPlainCmd(a, runList, &cobra.Command{Use: "list", Short: "List the last 100 entries"}),
+	return app.NewGroupCmd(&cobra.Command{Use: "audit"},
+		app.NewPlainCmd(a, runList, &cobra.Command{Use: "list"}),
 		newExportCmd(a),
-		app.NewPlainCmd(a, runVerify, &cobra.Command{Use: "verify", Short: "Check that no entry was changed or removed"}),
+		app.NewPlainCmd(a, runVerify, &cobra.Command{Use: "verify"}),
 	)
 }
 
@@ -56,7 +53,7 @@ func runList(_ context.Context, o *app.PlainOptions) error {
 
 func newExportCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "export", Short: "Print all entries as JSON lines", Args: app.NoArgs,
+		Use: "export", Args: app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.Load()
 			if err != nil {

@@ -21,10 +21,7 @@ import (
 
 // NewCallsCmd returns the command guideway calls.
 func NewCallsCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "calls",
-		Short: "List, approve and deny tool calls that wait for a person",
-	}, newListCmd(a), newShowCmd(a), newAnswerCmd(a, true), newAnswerCmd(a, false))
+	return app.NewGroupCmd(&cobra.Command{Use: "calls"}, newListCmd(a), newShowCmd(a), newAnswerCmd(a, true), newAnswerCmd(a, false))
 }
 
 // exactlyOneCall checks the single argument of a command.
@@ -68,10 +65,9 @@ type listOptions struct {
 func newListCmd(a *app.App) *cobra.Command {
 	o := &listOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List held calls, newest first",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(runList, o, o.checkOptions),
+		Use:  "list",
+		Args: app.NoArgs,
+		RunE: app.RunWith(runList, o, o.checkOptions),
 	}
 	names := app.ToStrings(holds.Statuses()...)
 	cmd.Flags().StringSliceVar(&o.Statuses, "status", nil, "filter by `statuses`: "+strings.Join(names, ", "))
@@ -121,9 +117,8 @@ func runList(_ context.Context, o *listOptions) error {
 
 func newShowCmd(a *app.App) *cobra.Command {
 	cmd := app.NewNameCmd(a, runShow, &cobra.Command{
-		Use:   "show CALL",
-		Short: "Show a held call with all its arguments",
-		Args:  exactlyOneCall("show"),
+		Use:  "show CALL",
+		Args: exactlyOneCall("show"),
 	})
 	cmd.ValidArgsFunction = completeCalls(a)
 	return cmd
@@ -176,13 +171,12 @@ type answerOptions struct {
 // newAnswerCmd returns the command approve or deny.
 func newAnswerCmd(a *app.App, approve bool) *cobra.Command {
 	o := &answerOptions{app: a, approve: approve}
-	name, short := "deny", "Deny a held call as a person"
+	name := "deny"
 	if approve {
-		name, short = "approve", "Approve a held call as a person"
+		name = "approve"
 	}
 	return &cobra.Command{
 		Use:               name + " CALL",
-		Short:             short,
 		Args:              exactlyOneCall(name),
 		ValidArgsFunction: completeCalls(a, holds.Waiting),
 		RunE:              app.RunWithArg(runAnswer, o, &o.Call, a.Host.RequireTerminal),

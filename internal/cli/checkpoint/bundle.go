@@ -27,7 +27,6 @@ func newCheckpointExportCmd(a *app.App, run func(context.Context, *checkpointExp
 	o := &checkpointExportOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "export {CHECKPOINT|--session SESSION}",
-		Short:             "Export checkpoints",
 		Args:              byIDOrSession("export", &o.Session),
 		ValidArgsFunction: completeCheckpoints(a, 1),
 		RunE:              app.RunWithArg(run, o, &o.ID),
@@ -72,10 +71,9 @@ type checkpointImportOptions struct {
 func newCheckpointImportCmd(a *app.App, run func(context.Context, *checkpointImportOptions) error) *cobra.Command {
 	o := &checkpointImportOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "import FILE",
-		Short: "Import exported checkpoints",
-		Args:  app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),
-		RunE:  app.RunWithArg(run, o, &o.File),
+		Use:  "import FILE",
+		Args: app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),
+		RunE: app.RunWithArg(run, o, &o.File),
 	}
 	cmd.Flags().StringVar(&o.Session, "session", "", "`id` of the session for all checkpoints (default: the original sessions)")
 	app.AddJSONFlag(cmd, &o.JSON)

@@ -19,7 +19,6 @@ func NewCheckpointCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:     "checkpoint",
 		Aliases: []string{"checkpoints"},
-		Short:   "List, save and load checkpoints",
 	},
 		newCheckpointListCmd(a, runCheckpointList), newCheckpointShowCmd(a),
 		newCheckpointSaveCmd(a, runCheckpointSave), newCheckpointLoadCmd(a, runCheckpointLoad),

@@ -23,8 +23,7 @@ type checkpointDeleteOptions struct {
 func newCheckpointDeleteCmd(a *app.App, run func(context.Context, *checkpointDeleteOptions) error) *cobra.Command {
 	o := &checkpointDeleteOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "delete {CHECKPOINT...|--session SESSION}",
-		Short: "Delete checkpoints",
+		Use: "delete {CHECKPOINT...|--session SESSION}",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 && o.Session == "":
@@ -78,10 +77,9 @@ type checkpointLogOptions struct {
 func newCheckpointLogCmd(a *app.App, run func(context.Context, *checkpointLogOptions) error) *cobra.Command {
 	o := &checkpointLogOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "log",
-		Short: "Show the audit log of checkpoints",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o),
+		Use:  "log",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
 	}
 	app.AddLimitFlag(cmd, &o.Limit, "maximum number of entries")
 	app.AddJSONFlag(cmd, &o.JSON)
@@ -124,9 +122,8 @@ func NewCleanupCmd(a *app.App, run func(context.Context, *cleanupOptions) error)
 	o := &cleanupOptions{app: a}
 	var olderThan string
 	cmd := &cobra.Command{
-		Use:   "cleanup {--older-than AGE|--keep-last N} [flags]",
-		Short: "Delete old checkpoints",
-		Args:  app.NoArgs,
+		Use:  "cleanup {--older-than AGE|--keep-last N} [flags]",
+		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.checkOptions(cmd, olderThan); err != nil {
 				return app.UsageError{Err: err}

@@ -32,7 +32,6 @@ func newCheckpointListCmd(a *app.App, run func(context.Context, *checkpointListO
 	o := &checkpointListOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "list [WORD...]",
-		Short:             "List checkpoints, most recent first",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArgs(run, o, &o.Words),
@@ -147,10 +146,9 @@ type checkpointSaveOptions struct {
 func newCheckpointSaveCmd(a *app.App, run func(context.Context, *checkpointSaveOptions) error) *cobra.Command {
 	o := &checkpointSaveOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "save FILE",
-		Short: "Save a context as a checkpoint",
-		Args:  app.ExactArgs(1, "a file, or - for standard input", "guideway checkpoint save context.json"),
-		RunE:  app.RunWithArg(run, o, &o.File),
+		Use:  "save FILE",
+		Args: app.ExactArgs(1, "a file, or - for standard input", "guideway checkpoint save context.json"),
+		RunE: app.RunWithArg(run, o, &o.File),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Session, "session", "", "`id` of the session (default: a new session)")

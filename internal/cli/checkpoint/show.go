@@ -18,7 +18,6 @@ import (
 func newCheckpointShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runCheckpointShow, &cobra.Command{
 		Use:               "show CHECKPOINT",
-		Short:             "Show a checkpoint and the variables of its context",
 		Args:              oneCheckpoint("show"),
 		ValidArgsFunction: completeCheckpoints(a, 1),
 	})
@@ -159,7 +158,6 @@ func newCheckpointLoadCmd(a *app.App, run func(context.Context, *checkpointLoadO
 	o := &checkpointLoadOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "load {CHECKPOINT|--session SESSION}",
-		Short:             "Print the context of a checkpoint",
 		Args:              byIDOrSession("load", &o.Session),
 		ValidArgsFunction: completeCheckpoints(a, 1),
 		RunE:              app.RunWithArg(run, o, &o.ID),
@@ -215,7 +213,6 @@ func newCheckpointDiffCmd(a *app.App, run func(context.Context, *checkpointDiffO
 	o := &checkpointDiffOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "diff A B",
-		Short:             "Compare two checkpoints",
 		Args:              app.ExactArgs(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list prints the ids"),
 		ValidArgsFunction: completeCheckpoints(a, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -266,10 +263,7 @@ func (o *checkpointDiffOptions) writeText(d *checkpoint.Difference) {
 func valueText(value json.RawMessage) string { return app.OneLine(string(value)) }
 
 func NewStatsCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runStats, &cobra.Command{
-		Use:   "stats",
-		Short: "Show the size and growth of checkpoints",
-	})
+	return app.NewPlainCmd(a, runStats, &cobra.Command{Use: "stats"})
 }
 
 func runStats(ctx context.Context, o *app.PlainOptions) error {

@@ -20,10 +20,9 @@ type checkpointVerifyOptions struct {
 func newCheckpointVerifyCmd(a *app.App, run func(context.Context, *checkpointVerifyOptions) error) *cobra.Command {
 	o := &checkpointVerifyOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Verify the integrity of checkpoints",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o),
+		Use:  "verify",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
 	}
 	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "first add stored checkpoints that are missing from the index")
 	app.AddJSONFlag(cmd, &o.JSON)

@@ -41,7 +41,6 @@ func newApproveCmd(a *app.App, run func(context.Context, *approveOptions) error)
 	o := &approveOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "approve [NAME...]",
-		Short:             "Review and approve the checks of this project",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeNames(a, 100),
 		RunE: app.RunWithArgs(run, o, &o.Names, a.Host.RequireTerminal, func() error {

@@ -23,10 +23,7 @@ import (
 
 // NewChecksCmd returns the command for the checks of a project.
 func NewChecksCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "checks",
-		Short: "List, approve and execute the checks of a project",
-	}, newListCmd(a, runList), newRunCmd(a, runCheck), newApproveCmd(a, runApprove))
+	return app.NewGroupCmd(&cobra.Command{Use: "checks"}, newListCmd(a, runList), newRunCmd(a, runCheck), newApproveCmd(a, runApprove))
 }
 
 // The states of checks in addition to those of approvals.
@@ -227,10 +224,7 @@ func completeNames(a *app.App, most int) cobra.CompletionFunc {
 }
 
 func newListCmd(a *app.App, run func(context.Context, *app.PlainOptions) error) *cobra.Command {
-	return app.NewPlainCmd(a, run, &cobra.Command{
-		Use:   "list",
-		Short: "List the checks of this project and their approvals",
-	})
+	return app.NewPlainCmd(a, run, &cobra.Command{Use: "list"})
 }
 
 func runList(ctx context.Context, o *app.PlainOptions) error {

@@ -36,7 +36,6 @@ func newRunCmd(a *app.App, run func(context.Context, *runOptions) error) *cobra.
 	o := &runOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "run NAME",
-		Short:             "Execute a check of this project",
 		Args:              app.ExactArgs(1, "the name of a check", "guideway checks run test"),
 		ValidArgsFunction: completeNames(a, 1),
 		RunE:              app.RunWithArg(run, o, &o.Name, o.parseParams),

@@ -18,10 +18,7 @@ import (
 
 // NewCICmd returns the command guideway ci.
 func NewCICmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "ci",
-		Short: "Verify changes in continuous integration",
-	}, newVerifyCmd(a))
+	return app.NewGroupCmd(&cobra.Command{Use: "ci"}, newVerifyCmd(a))
 }
 
 // verifyOptions is the command line of guideway ci verify.
@@ -39,10 +36,9 @@ type verifyOptions struct {
 func newVerifyCmd(a *app.App) *cobra.Command {
 	o := &verifyOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "verify --base REF",
-		Short: "Verify that a change followed the workflows of the policy",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(runVerify, o, o.checkOptions),
+		Use:  "verify --base REF",
+		Args: app.NoArgs,
+		RunE: app.RunWith(runVerify, o, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Base, "base", "", "compare with this `commit`, usually the target branch of the pull request (required)")

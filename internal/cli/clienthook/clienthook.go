@@ -33,8 +33,7 @@ type Options struct {
 func NewClientHookCmd(a *app.App) *cobra.Command {
 	o := &Options{App: a, Timeout: Timeout}
 	cmd := &cobra.Command{
-		Use:   "client-hook CLIENT EVENT",
-		Short: "Answer an event of a client's hook",
+		Use: "client-hook CLIENT EVENT",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := app.ExactArgs(2, "a client and an event", "guideway client-hook claude-code Stop < event.json")(cmd, args); err != nil {
 				return err

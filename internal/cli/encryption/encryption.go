@@ -24,9 +24,8 @@ import (
 // NewEncryptionCmd returns the command guideway encryption.
 func NewEncryptionCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "encryption",
-		Short: "Replace the key of the encryption",
-		Args:  cobra.NoArgs,
+		Use:  "encryption",
+		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(NewRotateCmd(a, runRotate))
 	return cmd
@@ -43,10 +42,9 @@ type RotateOptions struct {
 func NewRotateCmd(a *app.App, run func(context.Context, *RotateOptions) error) *cobra.Command {
 	o := &RotateOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "rotate",
-		Short: "Replace the master key, or change its kind",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		Use:  "rotate",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
 	modes := []string{config.EncryptionKeychain, config.EncryptionKeyFile, config.EncryptionPassphrase}
 	cmd.Flags().StringVar(&o.To, "to", "", "the kind of the new key: "+strings.Join(modes, ", "))

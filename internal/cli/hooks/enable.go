@@ -30,7 +30,6 @@ func newHooksEnableCmd(a *app.App, run func(context.Context, *hooksEnableOptions
 	o, order := &hooksEnableOptions{app: a}, 0
 	cmd := &cobra.Command{
 		Use:               "enable ID",
-		Short:             "Enable a hook graph",
 		Args:              app.ExactArgs(1, "the id of a hook graph", "guideway hooks enable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -164,7 +163,6 @@ func (d *HookDeps) disableGraph(ctx context.Context, store *approval.Store, id s
 func newHooksDisableCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runHooksDisable, &cobra.Command{
 		Use:               "disable ID",
-		Short:             "Disable a hook graph",
 		Args:              app.ExactArgs(1, "the id of a hook graph", "guideway hooks disable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 	})

@@ -23,10 +23,7 @@ import (
 )
 
 func NewHooksCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "hooks",
-		Short: "List, test and enable hook graphs for requests to upstreams",
-	},
+	return app.NewGroupCmd(&cobra.Command{Use: "hooks"},
 		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
 		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a), newHooksStateCmd(a),
 		newHooksImportCmd(a, RunHooksImport), newHooksExportCmd(a), newHooksTypesCmd(a),
@@ -204,9 +201,8 @@ const allUpstreams = "all upstreams"
 
 func newHooksTypesCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "types",
-		Short: "Print the TypeScript types for scripts",
-		Args:  app.NoArgs,
+		Use:  "types",
+		Args: app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.Host.Out.Write([]byte(sandbox.Types()))
 			return err

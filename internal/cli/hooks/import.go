@@ -42,8 +42,7 @@ type HooksImportOptions struct {
 func newHooksImportCmd(a *app.App, run func(context.Context, *HooksImportOptions) error) *cobra.Command {
 	o := &HooksImportOptions{App: a}
 	cmd := &cobra.Command{
-		Use:   "import {FILE|--template ID}",
-		Short: "Import a hook graph or a module",
+		Use: "import {FILE|--template ID}",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := app.ExactArgs(1, "a file, or --template and the id of a graph", "guideway hooks import ./graph.json")(cmd, args); err != nil {
 				return err
@@ -235,7 +234,6 @@ func newHooksExportCmd(a *app.App) *cobra.Command {
 	o := &app.NameOptions{App: a}
 	return &cobra.Command{
 		Use:               "export {ID|FILE}",
-		Short:             "Export a hook graph with its modules as JSON",
 		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks export redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(runHooksExport, o, &o.Name),

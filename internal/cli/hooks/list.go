@@ -28,10 +28,9 @@ type hooksListOptions struct {
 func newHooksListCmd(a *app.App, run func(context.Context, *hooksListOptions) error) *cobra.Command {
 	o := &hooksListOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List hook graphs from all sources",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o),
+		Use:  "list",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.Active, "active", false, "show only enabled graphs")
@@ -137,13 +136,13 @@ type hooksStateOptions struct {
 func newHooksStateCmd(a *app.App) *cobra.Command {
 	list, remove := &hooksStateOptions{app: a}, &hooksStateOptions{app: a}
 	listCmd := &cobra.Command{
-		Use: "list [ID]", Short: "List the values that all hook graphs keep, or one",
+		Use:  "list [ID]",
 		Args: app.RangeArgs(0, 1, "at most the id of a hook graph", "guideway hooks state list quota"),
 		RunE: app.RunWithArg(runHooksStateList, list, &list.ID),
 	}
 	app.AddJSONFlag(listCmd, &list.JSON)
 	clearCmd := &cobra.Command{
-		Use: "clear ID", Short: "Delete the values that a hook graph keeps",
+		Use:  "clear ID",
 		Args: app.ExactArgs(1, "the id of a hook graph", "guideway hooks state clear quota"),
 		RunE: app.RunWithArg(runHooksStateClear, remove, &remove.ID),
 	}
@@ -152,9 +151,7 @@ func newHooksStateCmd(a *app.App) *cobra.Command {
 		cmd.ValidArgsFunction = completeHooks(a)
 		cmd.Flags().StringVar(&o.For, "for", "", "select only the values of the user, client or upstream `NAME`")
 	}
-	return app.NewGroupCmd(&cobra.Command{
-		Use: "state", Short: "List and clear the values that hook graphs keep",
-	}, listCmd, clearCmd)
+	return app.NewGroupCmd(&cobra.Command{Use: "state"}, listCmd, clearCmd)
 }
 
 // hookValue is a value of a hook graph.

@@ -34,7 +34,6 @@ func newHooksShowCmd(a *app.App, run func(context.Context, *HooksShowOptions) er
 	o := &HooksShowOptions{App: a}
 	cmd := &cobra.Command{
 		Use:               "show {ID|FILE}",
-		Short:             "Show a hook graph and its nodes",
 		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks show redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),

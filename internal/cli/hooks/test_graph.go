@@ -29,7 +29,6 @@ func newHooksTestCmd(a *app.App, run func(context.Context, *hooksTestOptions) er
 	o := &hooksTestOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "test {ID|FILE} --request FILE",
-		Short:             "Test a hook graph without an upstream",
 		Args:              app.ExactArgs(1, "a hook graph, by id or file", "guideway hooks test block-by-argument --request call.json"),
 		ValidArgsFunction: completeHooks(a),
 		RunE: func(cmd *cobra.Command, args []string) error {

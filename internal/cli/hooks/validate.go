@@ -27,7 +27,6 @@ func newHooksValidateCmd(a *app.App, run func(context.Context, *hooksValidateOpt
 	o := &hooksValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "validate [ID|FILE]...",
-		Short:             "Check hook graphs and their scripts",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeHooks(a),
 		RunE:              app.RunWithArgs(run, o, &o.Names),

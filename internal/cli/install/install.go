@@ -43,8 +43,7 @@ func NewInstallCmd(host *app.Host) *cobra.Command {
 func NewInstallCmdWith(host *app.Host, run func(context.Context, *InstallOptions) error) *cobra.Command {
 	o := &InstallOptions{Host: host, GOOS: runtime.GOOS, Executable: os.Executable}
 	cmd := &cobra.Command{
-		Use:   "install [CLIENT]",
-		Short: "Add Guideway to an MCP client",
+		Use: "install [CLIENT]",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway install takes at most one client (got %d arguments)", len(args)).

@@ -17,9 +17,8 @@ import (
 // NewKeyCmd returns the command guideway key.
 func NewKeyCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "key",
-		Short: "Create the keys that the instances of a server share",
-		Args:  cobra.NoArgs,
+		Use:  "key",
+		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newInitCmd(a, runInit))
 	return cmd
@@ -27,10 +26,9 @@ func NewKeyCmd(a *app.App) *cobra.Command {
 
 func newInitCmd(a *app.App, run func(context.Context, *app.App) error) *cobra.Command {
 	return &cobra.Command{
-		Use:   "init",
-		Short: "Create the key of the journal and the key file of the encryption",
-		Args:  app.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a) },
+		Use:  "init",
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a) },
 	}
 }
 

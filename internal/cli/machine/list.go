@@ -22,9 +22,7 @@ type machineValidateOptions struct {
 }
 
 func newMachineListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runMachineList, &cobra.Command{
-		Use: "list", Short: "List machines from all sources",
-	})
+	return app.NewPlainCmd(a, runMachineList, &cobra.Command{Use: "list"})
 }
 
 // machineListAnswer is the answer of guideway machine list --json.
@@ -73,7 +71,7 @@ func runMachineList(ctx context.Context, o *app.PlainOptions) error {
 func newMachineValidateCmd(a *app.App, do func(context.Context, *machineValidateOptions) error) *cobra.Command {
 	o := &machineValidateOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "validate {NAME|FILE}...", Short: "Check machines with their scripts and roles",
+		Use:               "validate {NAME|FILE}...",
 		Args:              app.RangeArgs(1, math.MaxInt, "machines, by name or file", "guideway machine validate machines/support-desk.json"),
 		RunE:              app.RunWithArgs(do, o, &o.Files),
 		ValidArgsFunction: completeMachines(a),

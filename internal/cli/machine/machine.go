@@ -26,9 +26,8 @@ import (
 
 func NewMachineCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
-		Use:   "machine",
-		Short: "Run and inspect agent machines",
-		Args:  app.NoArgs,
+		Use:  "machine",
+		Args: app.NoArgs,
 	},
 		newMachineListCmd(a), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
 		newMachineInputCmd(a, runMachineInput), newMachineResumeCmd(a, runMachineResume), newMachineCancelCmd(a, runMachineCancel),
@@ -151,7 +150,6 @@ func newMachineApproveCmd(a *app.App) *cobra.Command {
 	o := &app.NameOptions{App: a}
 	return &cobra.Command{
 		Use:               "approve NAME",
-		Short:             "Approve a machine and its script",
 		Args:              app.ExactArgs(1, "the name of a machine", "guideway machine approve triage"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArg(runMachineApprove, o, &o.Name),

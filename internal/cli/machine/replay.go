@@ -34,10 +34,9 @@ type machineReplayOptions struct {
 func newMachineReplayCmd(a *app.App, do func(context.Context, *machineReplayOptions) error) *cobra.Command {
 	o := &machineReplayOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "replay {RUN|FILE}",
-		Short: "Replay a recorded run and compare the results",
-		Args:  app.ExactArgs(1, "a run or a recording", "guideway machine replay recording.json"),
-		RunE:  app.RunWithArg(do, o, &o.What),
+		Use:  "replay {RUN|FILE}",
+		Args: app.ExactArgs(1, "a run or a recording", "guideway machine replay recording.json"),
+		RunE: app.RunWithArg(do, o, &o.What),
 	}
 	cmd.Flags().StringVar(&o.Machine, "machine", "", "replay on this `machine`, by name or file")
 	app.AddJSONFlag(cmd, &o.JSON)

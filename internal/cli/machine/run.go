@@ -78,7 +78,6 @@ func newMachineRunCmd(a *app.App, do func(context.Context, *machineRunOptions) e
 	o := &machineRunOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "run {NAME|FILE}",
-		Short:             "Run a machine",
 		Args:              app.ExactArgs(1, "a machine, by name or file", "guideway machine run code-and-review --demo"),
 		ValidArgsFunction: completeMachines(a),
 		RunE:              app.RunWithArg(do, o, &o.Name),

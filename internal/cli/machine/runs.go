@@ -36,7 +36,7 @@ type machineRefOptions struct {
 func newMachineStatusCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "status [RUN]", Short: "Show the state of a run, or list runs",
+		Use:  "status [RUN]",
 		Args: app.RangeArgs(0, 1, "at most one run", "guideway machine status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = strings.Join(args, "")
@@ -91,7 +91,7 @@ func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
 func newMachineInputCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "input RUN [VALUE]", Short: "Answer a waiting run and resume it",
+		Use:  "input RUN [VALUE]",
 		Args: app.RangeArgs(1, 2, "a run and at most one value", "guideway machine input m_0123456789abcdefghjkmnp approve"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
@@ -166,7 +166,7 @@ func runMachineInput(ctx context.Context, o *machineRefOptions) error {
 func newMachineResumeCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "resume RUN", Short: "Resume a paused or interrupted run",
+		Use:  "resume RUN",
 		Args: app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
 		RunE: app.RunWithArg(do, o, &o.Run),
 	}
@@ -192,7 +192,7 @@ func runMachineResume(ctx context.Context, o *machineRefOptions) error {
 func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "cancel RUN", Short: "Cancel a run",
+		Use:  "cancel RUN",
 		Args: app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
 		RunE: app.RunWithArg(do, o, &o.Run),
 	}
@@ -216,7 +216,7 @@ func runMachineCancel(ctx context.Context, o *machineRefOptions) error {
 func newMachineForkCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "fork RUN", Short: "Start a new run from an event of another run",
+		Use:  "fork RUN",
 		Args: app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
 		RunE: app.RunWithArg(do, o, &o.Run),
 	}
@@ -255,7 +255,7 @@ type MachineShowOptions struct {
 func newMachineShowCmd(a *app.App, do func(context.Context, *MachineShowOptions) error) *cobra.Command {
 	o := &MachineShowOptions{App: a}
 	cmd := &cobra.Command{
-		Use: "show {NAME|FILE|RUN}", Short: "Show a machine or the events of a run",
+		Use:               "show {NAME|FILE|RUN}",
 		Args:              app.ExactArgs(1, "a machine or a run", "guideway machine show support-desk"),
 		RunE:              app.RunWithArg(do, o, &o.Name),
 		ValidArgsFunction: completeMachines(a),

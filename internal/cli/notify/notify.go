@@ -24,10 +24,7 @@ import (
 
 // NewNotifyCmd returns the command notify.
 func NewNotifyCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "notify",
-		Short: "Test and list the receivers of notices",
-	}, newTestCmd(a), newListCmd(a))
+	return app.NewGroupCmd(&cobra.Command{Use: "notify"}, newTestCmd(a), newListCmd(a))
 }
 
 // testOptions is the command line of guideway notify test.
@@ -40,10 +37,9 @@ type testOptions struct {
 func newTestCmd(a *app.App) *cobra.Command {
 	o := &testOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "test [RECEIVER...]",
-		Short: "Send a test notice",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  app.RunWithArgs(runTest, o, &o.Names),
+		Use:  "test [RECEIVER...]",
+		Args: cobra.ArbitraryArgs,
+		RunE: app.RunWithArgs(runTest, o, &o.Names),
 		ValidArgsFunction: app.CompleteNames(math.MaxInt, cobra.ShellCompDirectiveNoFileComp, func(context.Context) ([]string, error) {
 			cfg, err := a.Load()
 			if err != nil {
@@ -133,9 +129,7 @@ type receiverRow struct {
 }
 
 func newListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runList, &cobra.Command{
-		Use: "list", Short: "List the receivers of notices",
-	})
+	return app.NewPlainCmd(a, runList, &cobra.Command{Use: "list"})
 }
 
 func runList(_ context.Context, o *app.PlainOptions) error {

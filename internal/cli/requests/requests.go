@@ -16,10 +16,7 @@ import (
 )
 
 func NewRequestsCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "requests",
-		Short: "Inspect the requests to upstreams",
-	},
+	return app.NewGroupCmd(&cobra.Command{Use: "requests"},
 		newRequestsListCmd(a, runRequestsList), newRequestsShowCmd(a),
 		newRequestsTailCmd(a, runRequestsTail), newRequestsStatsCmd(a, runRequestsStats), newRequestsPruneCmd(a, runRequestsPrune),
 	)
@@ -135,9 +132,8 @@ type requestsListOptions struct {
 func newRequestsListCmd(a *app.App, run func(context.Context, *requestsListOptions) error) *cobra.Command {
 	o := &requestsListOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "list [WORD...]",
-		Short: "List requests, most recent first",
-		Args:  cobra.ArbitraryArgs,
+		Use:  "list [WORD...]",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Limit < 1 || o.Limit > 10_000 {
@@ -239,10 +235,9 @@ type requestsStatsOptions struct {
 func newRequestsStatsCmd(a *app.App, run func(context.Context, *requestsStatsOptions) error) *cobra.Command {
 	o := &requestsStatsOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "stats",
-		Short: "Show counts, errors and latencies by tool",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o),
+		Use:  "stats",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
 	}
 	o.Filter.addFlags(a, cmd)
 	app.AddJSONFlag(cmd, &o.JSON)

@@ -19,9 +19,8 @@ import (
 
 func newRequestsShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runRequestsShow, &cobra.Command{
-		Use:   "show REQUEST",
-		Short: "Show a request and the actions of its hooks",
-		Args:  app.ExactArgs(1, "the id of a request", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list prints the ids"),
+		Use:  "show REQUEST",
+		Args: app.ExactArgs(1, "the id of a request", "guideway requests show q_06bmyb2ad4ft47c6abwmtxs; guideway requests list prints the ids"),
 	})
 }
 
@@ -130,9 +129,8 @@ type requestsTailOptions struct {
 func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptions) error) *cobra.Command {
 	o := &requestsTailOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "tail [WORD...]",
-		Short: "Follow requests until Ctrl-C",
-		Args:  cobra.ArbitraryArgs,
+		Use:  "tail [WORD...]",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Lines < 0 || o.Lines > 10_000 {
@@ -245,9 +243,8 @@ func newRequestsPruneCmd(a *app.App, run func(context.Context, *requestsPruneOpt
 	o := &requestsPruneOptions{app: a}
 	var older, most string
 	cmd := &cobra.Command{
-		Use:   "prune",
-		Short: "Delete old requests from the log",
-		Args:  app.NoArgs,
+		Use:  "prune",
+		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if older != "" {

@@ -30,7 +30,6 @@ func NewRunCmd(a *app.App, run func(context.Context, *RunOptions) error) *cobra.
 	o := &RunOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "run {ID|FILE}",
-		Short:             "Run a workflow interactively, or with a file of answers",
 		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway run coding-task"),
 		ValidArgsFunction: a.CompleteDefinitions(),
 		RunE:              app.RunWithArg(run, o, &o.Name, o.checkOptions),

@@ -38,7 +38,6 @@ func NewRunsAttestCmd(a *app.App, attestRun func(context.Context, *RunsAttestOpt
 	o := &RunsAttestOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "attest RUN",
-		Short:             "Sign a statement about a completed run",
 		Args:              exactlyOneRun("attest"),
 		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Status == engine.StatusCompleted }),
 		RunE:              app.RunWithArg(attestRun, o, &o.Run),

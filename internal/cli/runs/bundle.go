@@ -28,8 +28,7 @@ type RunsExportOptions struct {
 func NewRunsExportCmd(a *app.App, run func(context.Context, *RunsExportOptions) error) *cobra.Command {
 	o := &RunsExportOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "export {RUN|--salvage DIR}",
-		Short: "Export a run, or the data of a damaged store",
+		Use: "export {RUN|--salvage DIR}",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.Salvage != "" {
 				return app.NoArgs(cmd, args)
@@ -68,10 +67,9 @@ type RunsImportOptions struct {
 func NewRunsImportCmd(a *app.App, run func(context.Context, *RunsImportOptions) error) *cobra.Command {
 	o := &RunsImportOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "import FILE",
-		Short: "Import a run or a state document",
-		Args:  app.ExactArgs(1, "one bundle or state document", "guideway runs import run.json"),
-		RunE:  app.RunWithArg(run, o, &o.File),
+		Use:  "import FILE",
+		Args: app.ExactArgs(1, "one bundle or state document", "guideway runs import run.json"),
+		RunE: app.RunWithArg(run, o, &o.File),
 	}
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd

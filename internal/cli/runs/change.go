@@ -27,7 +27,6 @@ func NewRunsForkCmd(a *app.App, run func(context.Context, *RunsForkOptions) erro
 	o := &RunsForkOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "fork RUN",
-		Short:             "Start a new run from the events of another run",
 		Args:              exactlyOneRun("fork"),
 		ValidArgsFunction: completeRuns(a, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,7 +70,6 @@ func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) er
 	o := &RunsAbortOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "abort RUN",
-		Short:             "Abort a run",
 		Args:              exactlyOneRun("abort"),
 		ValidArgsFunction: completeRuns(a, acceptsCommands),
 		RunE:              app.RunWithArg(run, o, &o.Run),
@@ -140,8 +138,7 @@ type RunsApproveOptions struct {
 func NewRunsApproveCmd(a *app.App, do func(context.Context, *RunsApproveOptions) error) *cobra.Command {
 	o := &RunsApproveOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "approve {RUN|--set-passphrase}",
-		Short: "Answer the gate of a run as a person",
+		Use: "approve {RUN|--set-passphrase}",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.SetPassphrase {
 				return app.NoArgs(cmd, args)

@@ -33,7 +33,6 @@ func NewRunsResumeCmd(a *app.App, run func(context.Context, *RunsResumeOptions) 
 	o := &RunsResumeOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "resume [RUN|WORDS...]",
-		Short:             "Find a run and resume it interactively",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeRuns(a, acceptsCommands),
 		RunE: func(cmd *cobra.Command, args []string) error {

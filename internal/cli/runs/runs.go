@@ -14,10 +14,7 @@ import (
 )
 
 func NewRunsCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "runs",
-		Short: "List, inspect and resume runs",
-	},
+	return app.NewGroupCmd(&cobra.Command{Use: "runs"},
 		NewRunsListCmd(a, runRunsList), NewRunsShowCmd(a, runRunsShow),
 		NewRunsResumeCmd(a, runRunsResume), NewRunsForkCmd(a, runRunsFork),
 		NewRunsApproveCmd(a, runRunsApprove), NewRunsAbortCmd(a, runRunsAbort),
@@ -130,10 +127,9 @@ func runStatuses() []string {
 func NewRunsListCmd(a *app.App, run func(context.Context, *RunsListOptions) error) *cobra.Command {
 	o := &RunsListOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List runs, most recently changed first",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o, o.checkOptions),
+		Use:  "list",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o, o.checkOptions),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Statuses, "status", nil, "filter by `statuses`: "+strings.Join(runStatuses(), ", "))

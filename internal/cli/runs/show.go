@@ -37,7 +37,6 @@ func NewRunsShowCmd(a *app.App, run func(context.Context, *RunsShowOptions) erro
 	o := &RunsShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "show RUN",
-		Short:             "Show a run, its position and its history",
 		Args:              exactlyOneRun("show"),
 		ValidArgsFunction: completeRuns(a, anyRun),
 		RunE: func(cmd *cobra.Command, args []string) error {

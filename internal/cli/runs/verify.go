@@ -25,8 +25,7 @@ type RunsVerifyOptions struct {
 func NewRunsVerifyCmd(a *app.App, run func(context.Context, *RunsVerifyOptions) error) *cobra.Command {
 	o := &RunsVerifyOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "verify [RUN]",
-		Short: "Verify the integrity of run histories",
+		Use: "verify [RUN]",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exactlyOneRun("verify")(cmd, args)

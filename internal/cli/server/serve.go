@@ -24,10 +24,9 @@ import (
 func NewServeCmd(a *app.App) *cobra.Command {
 	asRegistry := false
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve MCP, the API and the dashboard over HTTP",
-		Args:  app.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a, asRegistry) },
+		Use:  "serve",
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a, asRegistry) },
 	}
 	cmd.Flags().BoolVar(&asRegistry, "registry", false, "also serve the definitions, except the bundled ones, at /registry to other servers")
 	return cmd
@@ -151,10 +150,9 @@ func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalo
 
 func NewMCPCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "mcp",
-		Short: "Serve MCP on standard input and output, for a client that starts guideway",
-		Args:  app.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return RunMCP(cmd.Context(), a) },
+		Use:  "mcp",
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return RunMCP(cmd.Context(), a) },
 	}
 }
 
@@ -189,7 +187,6 @@ func (nopCloser) Close() error { return nil }
 func NewScriptWorkerCmd(host *app.Host) *cobra.Command {
 	return &cobra.Command{
 		Use:    "script-worker",
-		Short:  "Run scripts for another guideway process",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -15,10 +15,7 @@ import (
 )
 
 func NewSessionsCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "sessions",
-		Short: "List, print and delete the session documents of agents",
-	},
+	return app.NewGroupCmd(&cobra.Command{Use: "sessions"},
 		NewSessionsListCmd(a, runSessionsList), NewSessionsShowCmd(a, runSessionsShow), NewSessionsDeleteCmd(a, runSessionsDelete),
 	)
 }
@@ -99,10 +96,9 @@ type SessionsListOptions struct {
 func NewSessionsListCmd(a *app.App, run func(context.Context, *SessionsListOptions) error) *cobra.Command {
 	o := &SessionsListOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List session documents, most recently changed first",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o),
+		Use:  "list",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Workflow, "workflow", "", "filter by the `id` of the workflow")
@@ -172,7 +168,6 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
 	o := &SessionsShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "show SESSION",
-		Short:             "Print a session document or a part of it",
 		Args:              app.ExactArgs(1, "the id of a session document", "guideway sessions show DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -248,7 +243,6 @@ func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteO
 	o := &SessionsDeleteOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "delete SESSION",
-		Short:             "Delete or restore a session document",
 		Args:              app.ExactArgs(1, "the id of a session document", "guideway sessions delete DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),

@@ -25,10 +25,9 @@ type DoctorOptions struct {
 func NewDoctorCmd(a *app.App, run func(context.Context, *DoctorOptions) error) *cobra.Command {
 	o := &DoctorOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check this installation",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o),
+		Use:  "doctor",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
 	}
 	cmd.Flags().BoolVar(&o.Lint, "lint", false, "also check definitions for likely mistakes")
 	cmd.Flags().BoolVar(&o.SelfTest, "selftest", false, "test the program in a temporary directory, without reading your files")

@@ -27,10 +27,7 @@ import (
 )
 
 func NewMigrateCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "migrate",
-		Short: "Migrate from another system",
-	},
+	return app.NewGroupCmd(&cobra.Command{Use: "migrate"},
 		newMigrateWorkrailCmd(a, runMigrateWorkrail), newMigratePhasesCmd(a, runMigratePhases), newMigrateHooksCmd(a, hookscmd.RunHooksImport),
 	)
 }
@@ -52,9 +49,8 @@ func (o *migrateOptions) addFlags(cmd *cobra.Command) *cobra.Command {
 func newMigrateWorkrailCmd(a *app.App, run func(context.Context, *migrateOptions) error) *cobra.Command {
 	o := &migrateOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "workrail",
-		Short: "Migrate workflows, session documents and settings from WorkRail",
-		Args:  app.NoArgs,
+		Use:  "workrail",
+		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.From == "" {
 				o.From = filepath.Join(a.Host.Home(), ".workrail")
@@ -70,9 +66,8 @@ func newMigrateWorkrailCmd(a *app.App, run func(context.Context, *migrateOptions
 func newMigratePhasesCmd(a *app.App, run func(context.Context, *migrateOptions) error) *cobra.Command {
 	o := &migrateOptions{app: a}
 	return o.addFlags(&cobra.Command{
-		Use:   "phases DIR",
-		Short: "Migrate a directory of phase workflows",
-		Args:  app.ExactArgs(1, "one directory", "guideway migrate phases ../team-workflows"),
+		Use:  "phases DIR",
+		Args: app.ExactArgs(1, "one directory", "guideway migrate phases ../team-workflows"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.From = a.Host.Abs(args[0])
 			return run(cmd.Context(), o)
@@ -85,10 +80,9 @@ func newMigratePhasesCmd(a *app.App, run func(context.Context, *migrateOptions) 
 func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImportOptions) error) *cobra.Command {
 	o := &hookscmd.HooksImportOptions{App: a}
 	return &cobra.Command{
-		Use:   "hooks FILE",
-		Short: "Migrate a hook graph or module from MCP Router",
-		Args:  app.ExactArgs(1, "one file", "guideway migrate hooks their-graph.json"),
-		RunE:  app.RunWithArg(run, o, &o.Name),
+		Use:  "hooks FILE",
+		Args: app.ExactArgs(1, "one file", "guideway migrate hooks their-graph.json"),
+		RunE: app.RunWithArg(run, o, &o.Name),
 	}
 }
 

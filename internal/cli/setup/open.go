@@ -29,10 +29,9 @@ type OpenOptions struct {
 func NewOpenCmd(a *app.App, run func(context.Context, *OpenOptions) error) *cobra.Command {
 	o := &OpenOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "open",
-		Short: "Print a login link for the dashboard",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o, a.Host.RequireTerminal),
+		Use:  "open",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o, a.Host.RequireTerminal),
 	}
 	cmd.Flags().BoolVar(&o.Browser, "browser", false, "also open the link in a browser; other users of this computer may see the link briefly")
 	return cmd
@@ -97,10 +96,7 @@ func isAccepted(ctx context.Context, link string) (bool, error) {
 }
 
 func NewVersionCmd(a *app.App, run app.RunFunc[app.PlainOptions]) *cobra.Command {
-	return app.NewPlainCmd(a, run, &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and build information",
-	})
+	return app.NewPlainCmd(a, run, &cobra.Command{Use: "version"})
 }
 
 // build is the answer of guideway version --json.
@@ -161,10 +157,9 @@ type connectOptions struct {
 func NewConnectCmd(a *app.App, run func(context.Context, *connectOptions) error) *cobra.Command {
 	o := &connectOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "connect",
-		Short: "Connect a stdio client to a running server",
-		Args:  app.NoArgs,
-		RunE:  app.RunWith(run, o),
+		Use:  "connect",
+		Args: app.NoArgs,
+		RunE: app.RunWith(run, o),
 	}
 	cmd.Flags().StringVar(&o.URL, "url", "", "`URL` of the server, such as http://127.0.0.1:3000/mcp (default: the local server)")
 	cmd.Flags().StringVar(&o.Token, "token", "", "bearer `token` for the server (default: $GUIDEWAY_TOKEN, or else the token of the local server)")

@@ -15,11 +15,8 @@ import (
 )
 
 func NewSourcesCmd(a *app.App, run app.RunFunc[app.PlainOptions]) *cobra.Command {
-	cmd := app.NewPlainCmd(a, run, &cobra.Command{
-		Use:   "sources",
-		Short: "List the sources of workflows",
-	})
-	list := app.NewPlainCmd(a, run, &cobra.Command{Use: "list", Short: "List the sources of workflows"})
+	cmd := app.NewPlainCmd(a, run, &cobra.Command{Use: "sources"})
+	list := app.NewPlainCmd(a, run, &cobra.Command{Use: "list"})
 	cmd.AddCommand(list, newSourcesSyncCmd(a, runSourcesSync))
 	return cmd
 }

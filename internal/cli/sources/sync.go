@@ -25,7 +25,6 @@ func newSourcesSyncCmd(a *app.App, run func(context.Context, *syncOptions) error
 	o := &syncOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "sync [NAME...]",
-		Short:             "Update the remote sources",
 		ValidArgsFunction: CompleteSources(a),
 		RunE:              app.RunWithArgs(run, o, &o.Names),
 	}

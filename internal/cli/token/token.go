@@ -21,7 +21,6 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:     "token",
 		Aliases: []string{"tokens"},
-		Short:   "Create, list, show and revoke access tokens",
 	},
 		newTokenCreateCmd(a, runTokenCreate), newTokenListCmd(a),
 		newTokenShowCmd(a), newTokenRevokeCmd(a),
@@ -63,9 +62,7 @@ type tokenListAnswer struct {
 }
 
 func newTokenListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runTokenList, &cobra.Command{
-		Use: "list", Short: "List tokens",
-	})
+	return app.NewPlainCmd(a, runTokenList, &cobra.Command{Use: "list"})
 }
 
 func runTokenList(_ context.Context, o *app.PlainOptions) error {
@@ -126,7 +123,7 @@ func expiryText(h *app.Host, t auth.NamedToken) string {
 
 func newTokenShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runTokenShow, &cobra.Command{
-		Use: "show NAME", Short: "Show the permissions of a token",
+		Use:               "show NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway token show laptop"),
 		ValidArgsFunction: completeTokens(a),
 	})
@@ -171,7 +168,7 @@ func completeTokens(a *app.App) cobra.CompletionFunc {
 
 func newTokenRevokeCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runTokenRevoke, &cobra.Command{
-		Use: "revoke NAME", Short: "Revoke a token",
+		Use:               "revoke NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway token revoke laptop"),
 		ValidArgsFunction: completeTokens(a),
 	})
@@ -213,7 +210,6 @@ func newTokenCreateCmd(a *app.App, run func(context.Context, *tokenCreateOptions
 	o := &tokenCreateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "create NAME",
-		Short:             "Create a token",
 		Args:              app.ExactArgs(1, "one name", "guideway token create laptop --upstream files"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              app.RunWithArg(run, o, &o.Name, o.checkOptions),

@@ -37,7 +37,7 @@ type upstreamApproved struct {
 func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApproveOptions) error) *cobra.Command {
 	o := &upstreamApproveOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "approve NAME [TOOL...]", Short: "Review and approve changed tools, prompts, templates and pages",
+		Use: "approve NAME [TOOL...]",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the name of an upstream is required").WithFix("guideway upstream approve files")}

@@ -39,8 +39,7 @@ type upstreamAddOptions struct {
 func newUpstreamAddCmd(a *app.App, run func(context.Context, *upstreamAddOptions) error) *cobra.Command {
 	o := &upstreamAddOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "add NAME (--url URL | -- COMMAND [ARGUMENT...])",
-		Short: "Add an upstream",
+		Use: "add NAME (--url URL | -- COMMAND [ARGUMENT...])",
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if len(args) == 0 || dash == 0 || dash > 1 || dash < 0 && (len(args) > 1 || o.URL == "") {
@@ -156,7 +155,7 @@ func saveUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.
 
 func newUpstreamRemoveCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runUpstreamRemove, &cobra.Command{
-		Use: "remove NAME", Short: "Remove an upstream",
+		Use:               "remove NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream remove files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})
@@ -193,7 +192,7 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 
 func newUpstreamRestartCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runUpstreamRestart, &cobra.Command{
-		Use: "restart NAME", Short: "Restart an upstream in the running servers",
+		Use:               "restart NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream restart files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})
@@ -217,9 +216,9 @@ func runUpstreamRestart(_ context.Context, o *app.NameOptions) error {
 
 // newUpstreamSwitchCmd returns the command enable or disable.
 func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
-	use, short, word := "disable", "Disable an upstream, but keep its configuration", "disabled"
+	use, word := "disable", "disabled"
 	if on {
-		use, short, word = "enable", "Enable a disabled upstream", "enabled"
+		use, word = "enable", "enabled"
 	}
 	run := func(ctx context.Context, o *app.NameOptions) error {
 		cfg, u, err := loadUpstream(a, o.Name)
@@ -239,7 +238,7 @@ func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
 			fmt.Sprintf("The upstream %s is %s.", u.Name, word))
 	}
 	return app.NewChangeCmd(a, run, &cobra.Command{
-		Use: use + " NAME", Short: short,
+		Use:               use + " NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream "+use+" files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})

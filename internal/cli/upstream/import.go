@@ -28,7 +28,7 @@ type upstreamImportOptions struct {
 func newUpstreamImportCmd(a *app.App, run func(context.Context, *upstreamImportOptions) error) *cobra.Command {
 	o := &upstreamImportOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "import [CLIENT...]", Short: "Import the MCP servers of clients",
+		Use:               "import [CLIENT...]",
 		ValidArgsFunction: installcmd.CompleteInstallClients(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Clients = args

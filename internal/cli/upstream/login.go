@@ -33,7 +33,7 @@ type upstreamLoggedIn struct {
 func newUpstreamLoginCmd(a *app.App, run func(context.Context, *upstreamLoginOptions) error) *cobra.Command {
 	o := &upstreamLoginOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "login NAME", Short: "Log in to an upstream",
+		Use:               "login NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream login docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
@@ -82,7 +82,7 @@ func runUpstreamLogin(ctx context.Context, o *upstreamLoginOptions) error {
 
 func newUpstreamLogoutCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runUpstreamLogout, &cobra.Command{
-		Use: "logout NAME", Short: "Log out of an upstream",
+		Use:               "logout NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream logout docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 	})
@@ -128,15 +128,11 @@ func describeLogin(name string, info *upstream.LoginInfo) string {
 }
 
 func newUpstreamProjectCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use: "project", Short: "Group upstreams into projects",
-	}, newProjectListCmd(a), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
+	return app.NewGroupCmd(&cobra.Command{Use: "project"}, newProjectListCmd(a), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
 }
 
 func newProjectListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runProjectList, &cobra.Command{
-		Use: "list", Short: "List projects and their upstreams",
-	})
+	return app.NewPlainCmd(a, runProjectList, &cobra.Command{Use: "list"})
 }
 
 func runProjectList(_ context.Context, o *app.PlainOptions) error {
@@ -167,7 +163,7 @@ type projectSetOptions struct {
 func newProjectSetCmd(a *app.App, run func(context.Context, *projectSetOptions) error) *cobra.Command {
 	o := &projectSetOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "set UPSTREAM PROJECT", Short: "Set the project of an upstream",
+		Use:               "set UPSTREAM PROJECT",
 		Args:              app.ExactArgs(2, "an upstream and a project", "guideway upstream project set docs site"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -185,7 +181,7 @@ func newProjectSetCmd(a *app.App, run func(context.Context, *projectSetOptions) 
 func newProjectClearCmd(a *app.App, run func(context.Context, *projectSetOptions) error) *cobra.Command {
 	o := &projectSetOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "clear UPSTREAM", Short: "Remove an upstream from its project",
+		Use:               "clear UPSTREAM",
 		Args:              app.ExactArgs(1, "one upstream", "guideway upstream project clear docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),

@@ -25,10 +25,7 @@ import (
 )
 
 func NewUpstreamCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{
-		Use:   "upstream",
-		Short: "Add and manage upstream MCP servers",
-	},
+	return app.NewGroupCmd(&cobra.Command{Use: "upstream"},
 		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a), newUpstreamShowCmd(a, runUpstreamShow),
 		newUpstreamLoginCmd(a, runUpstreamLogin), newUpstreamLogoutCmd(a),
 		newUpstreamRemoveCmd(a), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false), newUpstreamRestartCmd(a),
@@ -52,9 +49,7 @@ func loadUpstream(a *app.App, name string) (*config.Config, config.Upstream, err
 }
 
 func newUpstreamListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runUpstreamList, &cobra.Command{
-		Use: "list", Short: "List upstreams",
-	})
+	return app.NewPlainCmd(a, runUpstreamList, &cobra.Command{Use: "list"})
 }
 
 func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
@@ -113,7 +108,7 @@ type upstreamDetails struct {
 func newUpstreamShowCmd(a *app.App, run func(context.Context, *upstreamShowOptions) error) *cobra.Command {
 	o := &upstreamShowOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show an upstream and its tools",
+		Use:               "show NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream show files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
@@ -272,7 +267,7 @@ type upstreamLogsAnswer struct {
 func newUpstreamLogsCmd(a *app.App, run func(context.Context, *upstreamLogsOptions) error) *cobra.Command {
 	o := &upstreamLogsOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "logs NAME", Short: "Show the error output of an upstream",
+		Use:               "logs NAME",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream logs files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),

@@ -48,8 +48,7 @@ const noExample = "none"
 func NewInitCmd(a *app.App, run func(context.Context, *InitOptions) error) *cobra.Command {
 	o := &InitOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "init [DIR]",
-		Short: "Propose the checks of a project and create an example workflow",
+		Use: "init [DIR]",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return guideway.Errorf(guideway.CodeInvalid, "%s takes at most one directory (got %d arguments)", cmd.CommandPath(), len(args)).

@@ -38,7 +38,6 @@ func NewListCmd(a *app.App, run func(context.Context, *ListOptions) error) *cobr
 	o := &ListOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "list [WORD...]",
-		Short:             "List workflows from all sources",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

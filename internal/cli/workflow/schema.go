@@ -37,7 +37,6 @@ func NewSchemaCmd(a *app.App, run func(context.Context, *SchemaOptions) error) *
 	o := &SchemaOptions{app: a}
 	cmd := &cobra.Command{
 		Use:       "schema {" + strings.Join(schemaNames(), "|") + "}",
-		Short:     "Print the JSON Schema of a dialect, of checks.yaml or of guideway.json",
 		ValidArgs: schemaNames(),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := app.ExactArgs(1, "one of "+strings.Join(schemaNames(), ", "), "guideway schema "+schemaNames()[0])(cmd, args); err != nil {

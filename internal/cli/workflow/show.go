@@ -33,7 +33,6 @@ func NewShowCmd(a *app.App, run func(context.Context, *ShowOptions) error) *cobr
 	o := &ShowOptions{app: a}
 	cmd := &cobra.Command{
 		Use:               "show {ID|FILE}",
-		Short:             "Show a workflow and its steps",
 		Args:              app.ExactArgs(1, "one workflow, by id or file", "guideway show coding-task"),
 		ValidArgsFunction: a.CompleteDefinitions(),
 		RunE:              app.RunWithArg(run, o, &o.Name),

@@ -39,8 +39,7 @@ func kindNames(dialect string) []string {
 func NewValidateCmd(a *app.App, run func(context.Context, *ValidateOptions) error) *cobra.Command {
 	o := &ValidateOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "validate FILE...",
-		Short: "Check definitions for errors",
+		Use: "validate FILE...",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return guideway.Errorf(guideway.CodeInvalid, "a file, a directory, or - for standard input is required").
