@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { release } from "./fixtures";
+import { release, twoPersons } from "./fixtures";
 import { approve, begin, next } from "./seed";
 import { setUp } from "./setup";
 
-const setup = setUp([release]);
+const setup = setUp([release, twoPersons]);
 
 /** Starts a run and hands in its plan, which a person has to approve. */
 async function wait(goal: string, output = "The next version is 4.0.0."): Promise<string> {
@@ -98,4 +98,19 @@ test("a refused output is kept with the criteria that it failed", async () => {
   const output = page.locator(".output").first();
   await output.getByText("refused").waitFor();
   await output.getByText("Looks good to me.").waitFor();
+});
+
+test("a gate that needs two persons names them, and takes one answer of each", async () => {
+  const { page } = setup.person;
+  const started = await setup.client.call("workflow_start", { workflowId: "two-persons", goal: "Shared decision" });
+  const id = String(started["runId"]);
+  await next(setup.client, id, { output: "The plan." });
+  await page.goto(`/runs/${id}`);
+  const gate = page.locator(".run-now");
+  await gate.getByText("Needs the same answer from 2 persons with the role approver or admin").waitFor();
+  await gate.getByRole("radio", { name: /Confirm/ }).check();
+  await gate.getByRole("button", { name: "Confirm: Shared decision" }).click();
+  await gate.getByRole("list", { name: "Answers so far" }).getByText("(you): Confirm").waitFor();
+  await gate.getByText("You gave the answer Confirm. Another person must give the same.").waitFor();
+  expect(await gate.getByRole("button", { name: "Confirm: Shared decision" }).isDisabled()).toBe(true);
 });

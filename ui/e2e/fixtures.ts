@@ -8,3 +8,6 @@ export const guard = join(import.meta.dirname, "fixtures/guard.yaml");
 
 /** A step workflow with checks of files, which need no approval, and a person's gate. */
 export const checked = join(import.meta.dirname, "fixtures/checked.yaml");
+
+/** A workflow with a gate that needs two persons. */
+export const twoPersons = join(import.meta.dirname, "fixtures/two-persons.yaml");

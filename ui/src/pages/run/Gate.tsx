@@ -1,10 +1,11 @@
 import { useEffect, useId, useState } from "react";
 import { useAnswerGate } from "../../api/commands";
 import type { Schemas } from "../../api/client";
-import { useAnswered, useMay } from "../../api/reads";
+import { useAnswered, useMay, useMe } from "../../api/reads";
 import { Failed } from "../../parts/States";
 import { useReady } from "../../parts/useReady";
-import { gateKey } from "./gates";
+import { gateKey, obstacle } from "./gates";
+import { GateVotes } from "./GateVotes";
 import { HandedIn, isFolded } from "./HandedIn";
 import { RunPrompt } from "./RunPrompt";
 
@@ -31,6 +32,7 @@ export function Gate({ shown, current, name, moved = 0, folds = false, onSettled
   const runId = shown.run.runId;
   const answer = useAnswerGate(runId);
   const may = useMay("answer");
+  const me = useMe().data;
   const isReady = useReady(moved);
   const [option, setOption] = useState("");
   const [note, setNote] = useState("");
@@ -41,6 +43,7 @@ export function Gate({ shown, current, name, moved = 0, folds = false, onSettled
     if (isSettled) onSettled?.(seq);
   }, [isSettled]); // the number of the first event is the answer's
   const outcome = useOutcome(shown, current, isSettled, answer.isSuccess);
+  const reason = isSettled ? undefined : obstacle(current.position, me, option);
   const label = option === declined ? "Decline" : position.options?.find((o) => o.id === option)?.label;
   const hasDraft = !answer.isSuccess && (note !== "" || option !== "");
   const close = onClose === undefined || !isSettled ? null : <button type="button" className="button button-small" onClick={onClose}>Close</button>;
@@ -57,14 +60,16 @@ export function Gate({ shown, current, name, moved = 0, folds = false, onSettled
       <HandedIn submission={submission} isOpen={isOpen} onOpen={() => setOpen(true)} />
       <RunPrompt position={position} open={false} />
       <form className="gate" onSubmit={(e) => { e.preventDefault(); send(); }}>
+        <GateVotes position={current.position} me={me?.user} />
         <Choices position={position} disabled={isSettled || !isReady} chosen={option} onChoose={setOption} />
         <label className="gate-note"><span>Note (optional)</span><textarea rows={2} value={note} readOnly={isSettled} onChange={(e) => setNote(e.target.value)} /></label>
         <div className="gate-end">
           {isSettled ? <p className="gate-outcome" role="status">{outcome} {hasDraft ? "Your draft was not sent." : null} {close}</p> : (
-            <button type="submit" className="button button-main gate-send" disabled={!may || !isReady || !isOpen || label === undefined || answer.isPending || answer.isSuccess}>
+            <button type="submit" className="button button-main gate-send" disabled={!may || reason !== undefined || !isReady || !isOpen || label === undefined || answer.isPending || answer.isSuccess}>
               <span>{label === undefined ? "Choose an answer" : `${label}: ${name}`}</span>
             </button>
           )}
+          {reason === undefined ? null : <p className="quiet" role="status">{reason}</p>}
           {isOpen ? null : <p className="quiet">Show the whole output before you answer.</p>}
         </div>
         {answer.isError && !isSettled ? <Failed error={answer.error} doing="answer the gate" /> : null}

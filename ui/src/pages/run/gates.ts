@@ -25,3 +25,20 @@ export function answerIn(events: Schemas["Event"][], options: Schemas["Position"
   const label = options?.find((o) => o.id === option)?.label ?? option;
   return `Answered by ${by}${label === undefined || label === "" ? "" : `: ${label}`}.`;
 }
+
+type Approval = NonNullable<Schemas["Position"]["approval"]>;
+
+/** Returns the persons that a gate needs, in words. */
+export function wordsOf({ by = [], count = 1 }: Approval): string {
+  const roles = by.length === 0 ? "" : ` with the role ${by.join(" or ")}`;
+  return count === 1 ? `Needs a person${roles}.` : `Needs the same answer from ${count} persons${roles}; one person is enough to send the step back.`;
+}
+
+/** Returns why a caller cannot answer the gate, if that is known. */
+export function obstacle({ approval, votes = [], options }: Schemas["Position"], me: Schemas["Me"] | undefined, chosen: string): string | undefined {
+  if (me === undefined || approval === undefined) return undefined;
+  const { by = [] } = approval;
+  if (by.length > 0 && !by.some((role) => me.roles.includes(role))) return `Your roles (${me.roles.join(", ")}) cannot answer this gate.`;
+  if (!votes.some((v) => v.user === me.user && v.option === chosen)) return undefined;
+  return `You gave the answer ${options?.find((o) => o.id === chosen)?.label ?? chosen}. Another person must give the same.`;
+}
