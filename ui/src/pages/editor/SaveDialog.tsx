@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { ApiError, type Schemas } from "../../api/client";
 import { useSaveWorkflow } from "../../api/commands";
-import { useCatalog, useMe } from "../../api/reads";
+import { useCatalog, useMay } from "../../api/reads";
 import { Failed, Skeleton } from "../../parts/States";
 import { Difference } from "./Difference";
 import "../../parts/ask.css";
@@ -23,7 +23,7 @@ interface Props {
 export function SaveDialog({ id, text, format, served, base, onSaved, onConflict, onClose }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const catalog = useCatalog();
-  const me = useMe();
+  const may = useMay("define");
   const save = useSaveWorkflow();
   const places = catalog.data?.sources.filter((s) => s.writable) ?? [];
   const own = served?.writable === true ? served.workflow.source : undefined;
@@ -32,7 +32,6 @@ export function SaveDialog({ id, text, format, served, base, onSaved, onConflict
   const place = places.find((s) => s.name === source);
   useEffect(() => dialog.current?.showModal(), []);
   const conflict = save.error instanceof ApiError && save.error.status === 409;
-  const mayNot = me.data !== undefined && !me.data.rights.includes("work");
   const send = () => save.mutate({ id, source, text, base: source === own ? base : "" }, { onSuccess: onSaved });
   return (
     <dialog ref={dialog} className="ask save" aria-labelledby="save-title" onClose={onClose}>
@@ -49,11 +48,11 @@ export function SaveDialog({ id, text, format, served, base, onSaved, onConflict
         {served !== undefined && source !== own ? <p className="quiet">A new file. {placeWords(place, served)}</p> : null}
         <Difference before={served?.text ?? ""} after={text} format={format} />
         {save.isError ? <Failed error={save.error} doing="save it" /> : null}
-        {mayNot ? <p className="quiet">This browser is read-only: log in at this address with <code>guideway open</code>.</p> : null}
+        {may ? null : <p className="quiet">Only an admin can save. The local user logs in with <code>guideway open</code>.</p>}
         <div className="ask-buttons">
           <button type="button" className="button" onClick={() => dialog.current?.close()}>Cancel</button>
           {conflict && source === own ? <button type="button" className="button" onClick={onConflict}>Show the current version</button> : null}
-          <button type="submit" className="button button-main" disabled={save.isPending || source === "" || mayNot || text === served?.text}>Save to {source}</button>
+          <button type="submit" className="button button-main" disabled={save.isPending || source === "" || !may || text === served?.text}>Save to {source}</button>
         </div>
       </form>
     </dialog>

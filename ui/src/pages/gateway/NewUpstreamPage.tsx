@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useAddUpstream, useImport } from "../../api/gateway";
+import { useMay } from "../../api/reads";
 import { useNotice } from "../../parts/Notice";
 import { Failed } from "../../parts/States";
 import { Tabs } from "../../parts/Tabs";
@@ -22,6 +23,7 @@ export function NewUpstreamPage() {
 }
 
 function Paste() {
+  const may = useMay("manage");
   const [, go] = useLocation();
   const [text, setText] = useState("");
   const [left, setLeft] = useState<Set<string>>(new Set());
@@ -36,7 +38,7 @@ function Paste() {
         <label className="field"><span>Configuration of Claude, Cursor, VS Code, Windsurf or Codex, or a server entry from a README</span>
           <textarea spellCheck={false} value={text} onChange={(e) => { setText(e.target.value); look.reset(); }} placeholder={'{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"]}}}'} />
         </label>
-        <div className="actions"><button type="submit" className="button" disabled={text.trim() === "" || look.isPending}>Find its servers</button></div>
+        <div className="actions"><button type="submit" className="button" disabled={!may || text.trim() === "" || look.isPending}>Find its servers</button></div>
       </form>
       {look.isError ? <Failed error={look.error} doing="read it" /> : null}
       {found.length === 0 ? null : (
@@ -51,7 +53,7 @@ function Paste() {
           </ul>
           {take.isError ? <Failed error={take.error} doing="add them" /> : null}
           <div className="actions">
-            <button type="button" className="button button-main" disabled={chosen.length === 0 || take.isPending} onClick={() => take.mutate({ text, chosen }, { onSuccess: () => {
+            <button type="button" className="button button-main" disabled={!may || chosen.length === 0 || take.isPending} onClick={() => take.mutate({ text, chosen }, { onSuccess: () => {
               tell({ text: chosen.length === 1 ? `Added: ${chosen[0] ?? ""}` : `Added: ${chosen.length} upstreams` });
               go(chosen.length === 1 ? `/gateway/${encodeURIComponent(chosen[0] ?? "")}` : "/gateway");
             } })}>{chosen.length === 1 ? "Add 1 upstream" : `Add ${chosen.length} upstreams`}</button>
@@ -82,6 +84,7 @@ function pairs(text: string): Record<string, string> {
 }
 
 function Form() {
+  const may = useMay("manage");
   const [, go] = useLocation();
   const add = useAddUpstream();
   const [kind, setKind] = useState<"command" | "url">("command");
@@ -124,7 +127,7 @@ function Form() {
       <label className="field"><span>Project (optional)</span><input type="text" maxLength={64} value={f.project} onChange={set("project")} /></label>
       <label className="check"><input type="checkbox" checked={f.approve} onChange={(e) => setF((now) => ({ ...now, approve: e.target.checked }))} /> Hide every tool until I approve it</label>
       {add.isError ? <Failed error={add.error} doing="add it" /> : null}
-      <div className="actions"><button type="submit" className="button button-main" disabled={add.isPending}>Add upstream</button><Link href="/gateway" className="button">Cancel</Link></div>
+      <div className="actions"><button type="submit" className="button button-main" disabled={!may || add.isPending}>Add upstream</button><Link href="/gateway" className="button">Cancel</Link></div>
     </form>
   );
 }

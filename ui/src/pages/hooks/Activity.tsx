@@ -22,7 +22,7 @@ export function Activity({ answer, dirty }: { answer: Schemas["HookAnswer"]; dir
   const { hook } = answer;
   const [asking, setAsking] = useState(false);
   const disable = useDisableHook();
-  const may = useMay("answer");
+  const may = useMay("define");
   const tell = useNotice();
   const off = () => disable.mutate(hook.id, { onSuccess: () => { tell({ text: `${hook.id} is off.` }); }, onError: (e) => tell({ text: e.message, failed: true }) });
   const canEnable = hook.pin !== undefined && hook.state !== "active" && hook.state !== "template";

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useDisableHook, useHooks } from "../../api/hooks";
+import { useMay } from "../../api/reads";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { useTitle } from "../../parts/title";
 import { DiagnosticList } from "../workflows/DiagnosticList";
@@ -73,6 +74,7 @@ function Chain({ chain }: { chain: Schemas["HookChain"] }) {
 
 /** What is enabled and gone: what it stood around is refused. */
 function Gone({ list }: { list: Schemas["HookList"]["missing"] }) {
+  const may = useMay("define");
   const disable = useDisableHook();
   return (
     <section className="section" aria-labelledby="gone">
@@ -80,7 +82,7 @@ function Gone({ list }: { list: Schemas["HookList"]["missing"] }) {
       {list.map((m) => (
         <div key={`${m.source} ${m.id}`} className="card gone" role="alert">
           <p><strong>{m.id}</strong> was deleted from {m.source}. The requests that it wrapped are refused until you disable or restore it: <Link href={`/hooks/${encodeURIComponent(m.id)}`}>its page</Link>.</p>
-          <button type="button" className="button" onClick={() => disable.mutate(m.id)}>Disable {m.id}</button>
+          <button type="button" className="button" disabled={!may} onClick={() => disable.mutate(m.id)}>Disable {m.id}</button>
         </div>
       ))}
     </section>

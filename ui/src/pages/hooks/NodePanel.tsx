@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
 import { useHookModule, useSaveHookModule } from "../../api/hooks";
+import { useMay } from "../../api/reads";
 import { text } from "../../graph/json";
 import { useNotice } from "../../parts/Notice";
 import { Empty, Failed } from "../../parts/States";
@@ -127,13 +128,14 @@ function ModuleScript({ id, own, onTake }: { id: string; own: (Schemas["HookVerd
 function SharedScript({ module }: { module: Schemas["HookModuleAnswer"]["module"] }) {
   const [text, setText] = useState(module.script);
   const save = useSaveHookModule();
+  const may = useMay("define");
   const tell = useNotice();
   const send = () => save.mutate({ id: module.id, source: module.source, base: module.base ?? "", script: text }, { onSuccess: () => tell({ text: `The module ${module.id} is saved.` }) });
   return (
     <>
       <ScriptEditor label={`Script of the module ${module.id}`} script={module.script} found={none} onChange={setText} />
       {save.isError ? <Failed error={save.error} doing="save the module" /> : null}
-      <button type="button" className="button button-small" disabled={text === module.script || save.isPending} onClick={send}>Save the module</button>
+      <button type="button" className="button button-small" disabled={!may || text === module.script || save.isPending} onClick={send}>Save the module</button>
     </>
   );
 }

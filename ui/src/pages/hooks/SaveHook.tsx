@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { ApiError, type Schemas } from "../../api/client";
 import { useSaveHook } from "../../api/hooks";
-import { useCatalog, useMe } from "../../api/reads";
+import { useCatalog, useMay } from "../../api/reads";
 import { Failed } from "../../parts/States";
 import { Difference } from "../editor/Difference";
 import { textOf, type HookDocument } from "./document";
@@ -22,7 +22,7 @@ interface Props {
 export function SaveHook({ doc, served, base, onSaved, onConflict, onClose }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const catalog = useCatalog();
-  const me = useMe();
+  const may = useMay("define");
   const save = useSaveHook();
   const places = catalog.data?.sources.filter((s) => s.writable) ?? [];
   const own = served?.hook.writable === true ? served.hook.source : undefined;
@@ -30,7 +30,6 @@ export function SaveHook({ doc, served, base, onSaved, onConflict, onClose }: Pr
   const source = picked ?? own ?? places[0]?.name ?? "";
   useEffect(() => dialog.current?.showModal(), []);
   const conflict = save.error instanceof ApiError && save.error.status === 409 && source === own;
-  const mayNot = me.data !== undefined && !me.data.rights.includes("work");
   const send = () => save.mutate({ id: doc.id, source, base: source === own ? base : "", graph: doc }, { onSuccess: onSaved });
   return (
     <dialog ref={dialog} className="ask save" aria-labelledby="save-title" onClose={onClose}>
@@ -43,11 +42,11 @@ export function SaveHook({ doc, served, base, onSaved, onConflict, onClose }: Pr
         <p className="quiet">{consequence(served, source === own)}</p>
         <Difference before={served?.graph === undefined ? "" : textOf(served.graph)} after={textOf(doc)} format="json" />
         {save.isError ? <Failed error={save.error} doing="save it" /> : null}
-        {mayNot ? <p className="quiet">This browser is read-only: log in at this address with <code>guideway open</code>.</p> : null}
+        {may ? null : <p className="quiet">Only an admin can save. The local user logs in with <code>guideway open</code>.</p>}
         <div className="ask-buttons">
           <button type="button" className="button" onClick={() => dialog.current?.close()}>Cancel</button>
           {conflict ? <button type="button" className="button" onClick={onConflict}>Show the current version</button> : null}
-          <button type="submit" className="button button-main" disabled={save.isPending || source === "" || mayNot}>Save to {source}</button>
+          <button type="submit" className="button button-main" disabled={save.isPending || source === "" || !may}>Save to {source}</button>
         </div>
       </form>
     </dialog>

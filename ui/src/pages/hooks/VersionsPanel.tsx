@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
 import { useHookVersion, useHookVersions, useRestoreHook } from "../../api/hooks";
+import { useMay } from "../../api/reads";
 import { Ask } from "../../parts/Ask";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { When } from "../../parts/When";
@@ -48,6 +49,7 @@ export function VersionsPanel({ id, text, format, base, source, onRestored }: Pr
 function Compared({ id, version, text, format, base, onRestored }: { id: string; version: Schemas["HookVersion"]; text: string; format: string; base: string; onRestored: (answer: Schemas["HookAnswer"]) => void }) {
   const old = useHookVersion(id, version.id);
   const restore = useRestoreHook();
+  const may = useMay("define");
   if (old.isPending) return <Skeleton rows={3} />;
   if (old.isError) return <Failed error={old.error} doing="read the version" />;
   const bring = () => restore.mutate({ id, version: version.id, base }, { onSuccess: onRestored });
@@ -57,7 +59,7 @@ function Compared({ id, version, text, format, base, onRestored }: { id: string;
       <Difference before={text} after={old.data.text} format={format} />
       {restore.isError ? <Failed error={restore.error} doing="restore it" /> : null}
       {version.current ? null : (
-        <Ask trigger={<button type="button" className="button">Restore this version…</button>} title="Restore this version?" verb="Restore it" onAgree={bring}>
+        <Ask trigger={<button type="button" className="button" disabled={!may}>Restore this version…</button>} title="Restore this version?" verb="Restore it" onAgree={bring}>
           <p>It is saved as the latest version, and the current version stays in the list. An unsaved draft is discarded.</p>
         </Ask>
       )}
