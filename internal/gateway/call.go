@@ -99,11 +99,9 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		o.setRefused(why)
 		return c.finishResult(toolError(guideway.CodeForbidden, why, fix))
 	}
-	if !g.limits.isFirstAnswer(r.State) {
-		if err := g.checkLimits(c, t); err != nil {
-			o.setRefused(err.Error())
-			return c.finishResult(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)))
-		}
+	if err := g.checkLimits(ctx, c, t, r.State); err != nil {
+		o.setRefused(err.Error())
+		return c.finishResult(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)))
 	}
 	if err := g.refuseByPolicy(ctx, c, t, &r); err != nil {
 		o.setRefused(err.Error())

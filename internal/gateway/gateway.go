@@ -23,6 +23,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/pins"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
@@ -104,6 +105,8 @@ type Options struct {
 	// Instance is the id of this instance of a deployment, or "". The ids of calls that wait
 	// for an answer start with it and a dot.
 	Instance string
+	// Shared counts the calls of all instances, and is nil for a single instance.
+	Shared deployment.State
 	// Key signs the request state that clients return. It is required, at least 32 bytes
 	// long.
 	Key []byte
@@ -187,7 +190,7 @@ func New(opts Options) (*Gateway, error) {
 		holdForms:     holdForms{expiry: map[string]time.Time{}},
 		subscriptions: map[subscription]*following{}, hashed: map[*upstream.Catalog][]hashedEntry{},
 		parking:   parking{calls: map[string]*parkedCall{}},
-		limits:    limits{buckets: map[string]*bucket{}, answered: map[string]time.Time{}},
+		limits:    limits{shared: opts.Shared, buckets: map[string]*bucket{}, answered: map[string]time.Time{}},
 		fastCalls: fastCalls{calls: map[fastCallID]*fastCall{}, asked: map[fastCallID]chan *jsonrpc.Message{}},
 	}
 	g.life, g.end = context.WithCancel(context.Background())

@@ -210,7 +210,7 @@ func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, r Requ
 	if err := to.checkUse(c, r.byModel); err != nil {
 		return nil, err
 	}
-	return to, g.checkToolLimit(to)
+	return to, g.checkToolLimit(ctx, to)
 }
 
 // listedTools returns the tools that a client sees, after the list hooks. If the hooks of

@@ -1,18 +1,27 @@
 package gateway
 
 import (
+	"context"
 	"crypto/sha256"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"golang.org/x/time/rate"
 )
 
 // limits limits call rates. It has one bucket for each client, upstream and tool with a
 // limit.
 type limits struct {
+	// shared counts the calls of all instances of a deployment; nil for a single instance,
+	// which uses the fields below.
+	shared deployment.State
+
 	mu      sync.Mutex
 	buckets map[string]*bucket
 	// answered maps the hashes of the request states that clients have returned to the
@@ -38,6 +47,8 @@ type bound struct {
 	perMinute        int
 }
 
+func (b bound) key() string { return b.what + "\x00" + b.name }
+
 // takeAll takes one call from the buckets of all bounds, or from none. If it takes none, it
 // returns the bound that blocks longest and the time to wait.
 func (l *limits) takeAll(bounds ...bound) (over *bound, wait time.Duration) {
@@ -46,9 +57,6 @@ func (l *limits) takeAll(bounds ...bound) (over *bound, wait time.Duration) {
 	now := time.Now()
 	var from []*bucket
 	for i, b := range bounds {
-		if b.perMinute <= 0 {
-			continue
-		}
 		each := l.bucketOf(now, b)
 		from = append(from, each)
 		if missing := 1 - each.TokensAt(now); missing > 0 {
@@ -68,7 +76,7 @@ func (l *limits) takeAll(bounds ...bound) (over *bound, wait time.Duration) {
 
 // bucketOf returns the bucket of a bound. The caller holds mu.
 func (l *limits) bucketOf(now time.Time, of bound) *bucket {
-	key := of.what + "\x00" + of.name
+	key := of.key()
 	b := l.buckets[key]
 	if b == nil || b.perMinute != of.perMinute {
 		if len(l.buckets) >= maxBuckets {
@@ -119,13 +127,13 @@ func (l *limits) removeIdle(now time.Time) {
 }
 
 // checkLimits refuses a call that exceeds a limit. The error contains the time to wait. A
-// refused call does not count.
-func (g *Gateway) checkLimits(c *Client, t *tool) error {
+// refused call does not count, nor does the first answer to a question, which has a state.
+func (g *Gateway) checkLimits(ctx context.Context, c *Client, t *tool, state string) error {
 	bounds := g.boundsOf(c, t.member)
 	if !t.unlisted { // For an unlisted tool, the tool that the hooks choose is counted instead.
 		bounds = append(bounds, t.toolBound())
 	}
-	return g.limits.refuseOver(bounds...)
+	return g.limits.refuseOver(ctx, state, bounds...)
 }
 
 // boundsOf returns the bounds of every request of a client to an upstream.
@@ -138,24 +146,53 @@ func (g *Gateway) boundsOf(c *Client, m *member) []bound {
 
 // checkRequestLimits checks the limits of a request that is not a tool call: a prompt, a
 // resource or a completion. Such a request costs an upstream as much as a tool call.
-func (g *Gateway) checkRequestLimits(c *Client, m *member, r Request) error {
-	if g.limits.isFirstAnswer(r.State) {
-		return nil
-	}
-	return g.limits.refuseOver(g.boundsOf(c, m)...)
+func (g *Gateway) checkRequestLimits(ctx context.Context, c *Client, m *member, r Request) error {
+	return g.limits.refuseOver(ctx, r.State, g.boundsOf(c, m)...)
 }
 
 // checkToolLimit checks the limit of the tool only.
-func (g *Gateway) checkToolLimit(t *tool) error { return g.limits.refuseOver(t.toolBound()) }
+func (g *Gateway) checkToolLimit(ctx context.Context, t *tool) error {
+	return g.limits.refuseOver(ctx, "", t.toolBound())
+}
 
 func (t *tool) toolBound() bound {
 	return bound{"tool", t.member.Name() + "\x00" + t.original, "the tool " + t.name + " was called too often", t.member.ToolPerMinute}
 }
 
-func (l *limits) refuseOver(bounds ...bound) error {
-	over, wait := l.takeAll(bounds...)
-	if over == nil {
+// refuseOver takes a call from the buckets of the bounds that are limits.
+func (l *limits) refuseOver(ctx context.Context, state string, bounds ...bound) (err error) {
+	bounds = slices.DeleteFunc(bounds, func(b bound) bool { return b.perMinute <= 0 })
+	if len(bounds) == 0 {
 		return nil
 	}
+	var over *bound
+	var wait time.Duration
+	switch {
+	case l.shared != nil:
+		over, wait, err = l.takeShared(ctx, state, bounds)
+	case !l.isFirstAnswer(state):
+		over, wait = l.takeAll(bounds...)
+	}
+	if over == nil {
+		return err
+	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: the limit of calls per minute is %d; call again in %s", over.said, over.perMinute, wait)
+}
+
+// takeShared is takeAll for the calls of all instances, unless the call is the first answer
+// with a state.
+func (l *limits) takeShared(ctx context.Context, state string, bounds []bound) (over *bound, wait time.Duration, err error) {
+	if state != "" {
+		first, err := deployment.UseOnce(ctx, l.shared, "answers/"+digest.Hex(state), time.Now(), 2*stateTime)
+		if first || err != nil {
+			return nil, 0, err
+		}
+	}
+	i, wait, err := l.shared.Take(ctx, lists.Map(bounds, func(b bound) deployment.Limit {
+		return deployment.Limit{Name: "limits/" + digest.Hex(b.key()), PerMinute: b.perMinute}
+	}))
+	if i < 0 || err != nil {
+		return nil, 0, err
+	}
+	return &bounds[i], wait, nil
 }

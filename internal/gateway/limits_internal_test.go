@@ -28,20 +28,20 @@ func TestEachClientHasItsOwnLimit(t *testing.T) {
 		"another token of the user": {Principal: guideway.Principal{User: "ann", Client: "editor"}, Holder: "phone"},
 	}
 	for name, c := range clients {
-		if err := g.checkLimits(c, called); err != nil {
+		if err := g.checkLimits(t.Context(), c, called, ""); err != nil {
 			t.Errorf("%s: the first call: %v", name, err)
 		}
-		if err := g.checkRequestLimits(c, m, Request{}); err != nil {
+		if err := g.checkRequestLimits(t.Context(), c, m, Request{}); err != nil {
 			t.Errorf("%s: the second request: %v", name, err)
 		}
 	}
 	for name, c := range clients {
 		again := *c // a limit belongs to the client, not to a connection
 		again.Session = "new"
-		if err := g.checkLimits(&again, called); err == nil || !strings.Contains(err.Error(), "this client has sent too many calls") {
+		if err := g.checkLimits(t.Context(), &again, called, ""); err == nil || !strings.Contains(err.Error(), "this client has sent too many calls") {
 			t.Errorf("%s: a third call: %v", name, err)
 		}
-		if err := g.checkRequestLimits(&again, m, Request{}); err == nil {
+		if err := g.checkRequestLimits(t.Context(), &again, m, Request{}); err == nil {
 			t.Errorf("%s: a third request is allowed", name)
 		}
 	}
@@ -150,17 +150,17 @@ func TestLimitOfAnUnlistedTool(t *testing.T) {
 	listed := &tool{entry: entry{member: m, name: "one__echo", original: "echo"}}
 	unlisted := &tool{entry: entry{member: m, name: "one__env", original: "env"}, unlisted: true}
 	for i, want := range []bool{true, false, false} {
-		if err := g.checkLimits(c, listed); (err == nil) != want {
+		if err := g.checkLimits(t.Context(), c, listed, ""); (err == nil) != want {
 			t.Errorf("call %d of a listed tool: %v", i+1, err)
 		}
 	}
 	for range 3 {
-		if err := g.checkLimits(c, unlisted); err != nil {
+		if err := g.checkLimits(t.Context(), c, unlisted, ""); err != nil {
 			t.Errorf("an unlisted tool is counted on arrival: %v", err)
 		}
 	}
 	for i, want := range []bool{true, false} {
-		if err := g.checkToolLimit(unlisted); (err == nil) != want {
+		if err := g.checkToolLimit(t.Context(), unlisted); (err == nil) != want {
 			t.Errorf("call %d after the hooks: %v", i+1, err)
 		}
 	}

@@ -87,7 +87,7 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 // sendRouted sends an observed request to its upstream, unless a limit refuses it.
 func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a route, r Request) (json.RawMessage, error) {
 	ctx = o.setTarget(ctx, a.member, a.original, &r)
-	if err := g.checkRequestLimits(c, a.member, r); err != nil {
+	if err := g.checkRequestLimits(ctx, c, a.member, r); err != nil {
 		return o.endUnrouted(ctx, err)
 	}
 	result, err := g.sendWithHooks(ctx, c, a, r)
@@ -209,7 +209,7 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 	r := Request{Name: e.name, Arguments: rest}
 	o := g.observe(c, "completion/complete", &r)
 	ctx = o.setTarget(ctx, e.member, e.original, &r)
-	if err := g.checkRequestLimits(c, e.member, r); err != nil {
+	if err := g.checkRequestLimits(ctx, c, e.member, r); err != nil {
 		return o.endUnrouted(ctx, err)
 	}
 	a := route{method: "completion/complete", member: e.member, original: e.original, prompt: key == "name"}

@@ -19,6 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/deployment"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -386,7 +387,8 @@ type formPlace struct{ user, client, handle string }
 
 // formStore seals the states of forms, and accepts each state once. At most one form is open
 // at a place. The key and the states are in memory only: a form is not valid after a restart
-// of the server. The instances of a deployment accept the forms of each other, each form once.
+// of the server. The instances of a deployment share the states, and accept the forms of each
+// other.
 type formStore struct {
 	key    []byte
 	shared deployment.Shared // nil for a single instance
@@ -414,31 +416,69 @@ func (f *formStore) openForm(ctx context.Context, s formState) (sealed string, o
 	s.Nonce = base64.RawURLEncoding.EncodeToString(nonce)
 	now := f.now()
 	s.Asked, s.Expires = now.UnixMilli(), now.Add(formLifetime).Unix()
-	place := formPlace{s.User, s.Client, s.Handle}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	maps.DeleteFunc(f.open, func(_ formPlace, o formState) bool { return now.Unix() >= o.Expires })
-	if open, ok := f.open[place]; ok {
-		return "", open, nil
-	}
 	text, _ := json.Marshal(s) // Strings and a number always marshal.
 	payload := base64.RawURLEncoding.EncodeToString(text)
 	mac, err := f.signPayload(ctx, payload)
 	if err != nil {
 		return "", formState{}, err
 	}
-	f.open[place] = s
+	err = f.changeOpen(ctx, s, func(now formState) formState {
+		open = now
+		if now == (formState{}) {
+			open = s
+		}
+		return open
+	})
+	if err != nil || open != s {
+		return "", open, err
+	}
 	return payload + "." + mac, s, nil
 }
 
 // closeForm removes a form from the open ones. An answer to it is still accepted.
 func (f *formStore) closeForm(s formState) {
+	ctx, cancel := deployment.Context()
+	defer cancel()
+	_ = f.changeOpen(ctx, s, func(now formState) formState { // after an error, the form expires
+		if now.Nonce == s.Nonce {
+			return formState{}
+		}
+		return now
+	})
+}
+
+// changeOpen replaces the form that is open at the place of s by the result of edit. The zero
+// value is no form.
+func (f *formStore) changeOpen(ctx context.Context, s formState, edit func(formState) formState) error {
+	place, now := formPlace{s.User, s.Client, s.Handle}, f.now()
+	if f.shared != nil {
+		if err := f.shared.Prune(ctx, "open-forms/", now.Add(-formLifetime)); err != nil {
+			return err
+		}
+		return f.shared.Change(ctx, "open-forms/"+digest.Hex(place.user+"\x00"+place.client+"\x00"+place.handle), func(text string) (string, error) {
+			var open formState
+			if text != "" {
+				if err := json.Unmarshal([]byte(text), &open); err != nil {
+					return "", err
+				}
+			}
+			if now.Unix() >= open.Expires {
+				open = formState{}
+			}
+			if open = edit(open); open == (formState{}) {
+				return "", nil
+			}
+			next, err := json.Marshal(open)
+			return string(next), err
+		})
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	place := formPlace{s.User, s.Client, s.Handle}
-	if f.open[place].Nonce == s.Nonce {
+	maps.DeleteFunc(f.open, func(_ formPlace, o formState) bool { return now.Unix() >= o.Expires })
+	if f.open[place] = edit(f.open[place]); f.open[place] == (formState{}) {
 		delete(f.open, place)
 	}
+	return nil
 }
 
 func (f *formStore) signPayload(ctx context.Context, payload string) (string, error) {

@@ -26,6 +26,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
@@ -33,7 +34,12 @@ import (
 // envServe makes the test binary run the command line.
 const envServe = "GUIDEWAY_REPLICATEST"
 
+// TestMain runs the tests, the command line, or the upstream of the tests.
 func TestMain(m *testing.M) {
+	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
+		_ = upstreamtest.New(os.Stdout, modes).Serve(os.Stdin)
+		os.Exit(0)
+	}
 	if os.Getenv(envServe) != "" {
 		os.Exit(cli.Main(os.Args[1:], app.NewSystemHost()))
 	}

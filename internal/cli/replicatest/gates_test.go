@@ -22,8 +22,20 @@ func (r *replica) addWorkflow(name, text string) {
 	checkError(r.t, os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600))
 }
 
+// firstOption returns the first option of the form of a human approval.
+func firstOption(t *testing.T, schema any) string {
+	t.Helper()
+	text, err := json.Marshal(schema)
+	checkError(t, err)
+	var form struct {
+		Properties struct{ Option struct{ Enum []string } }
+	}
+	checkError(t, json.Unmarshal(text, &form))
+	return form.Properties.Option.Enum[0]
+}
+
 // TestFormsAreShared checks that the form of a human approval that one replica sent is
-// answered at another, and only once.
+// answered at another, and only once, and that a client has one open form at a gate.
 func TestFormsAreShared(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -57,16 +69,14 @@ func TestFormsAreShared(t *testing.T) {
 	if asked["resultType"] != "input_required" {
 		t.Fatalf("no form: %v", asked)
 	}
+	if second, _ := json.Marshal(send(b, nil)); !strings.Contains(string(second), "form-open") {
+		t.Errorf("a second form at the other replica: %s", second)
+	}
 	requests, _ := asked["inputRequests"].(map[string]any)
 	answers := map[string]any{}
 	for id, q := range requests {
 		params, _ := q.(map[string]any)["params"].(map[string]any)
-		schema, _ := json.Marshal(params["requestedSchema"])
-		var form struct {
-			Properties struct{ Option struct{ Enum []string } }
-		}
-		checkError(t, json.Unmarshal(schema, &form))
-		answers[id] = map[string]any{"action": "accept", "content": map[string]any{"option": form.Properties.Option.Enum[0]}}
+		answers[id] = map[string]any{"action": "accept", "content": map[string]any{"option": firstOption(t, params["requestedSchema"])}}
 	}
 	answer := map[string]any{"requestState": asked["requestState"], "inputResponses": answers}
 	<-time.After(1100 * time.Millisecond) // a person does not read a form in less than a second

@@ -37,6 +37,16 @@ type State interface {
 	Remove(ctx context.Context, name string) (bool, error)
 	// Prune removes the entries with a prefix that were last touched before a time.
 	Prune(ctx context.Context, prefix string, before time.Time) error
+	// Take counts a call against all limits, or against none: then over is the index of the
+	// limit that blocks longest, and wait the time to wait. Otherwise over is -1. The clock is
+	// that of the store.
+	Take(ctx context.Context, limits []Limit) (over int, wait time.Duration, err error)
+}
+
+// Limit is a number of calls per minute. Its name begins with the prefix limits/.
+type Limit struct {
+	Name      string
+	PerMinute int
 }
 
 // Shared is a state that all instances of a deployment share, and its keys.
@@ -205,6 +215,15 @@ func (s *Signed) Prune(ctx context.Context, prefix string, before time.Time) err
 		return err
 	}
 	return store.Prune(ctx, prefix, before)
+}
+
+// Take implements State.
+func (s *Signed) Take(ctx context.Context, limits []Limit) (over int, wait time.Duration, err error) {
+	store, _, err := s.open(ctx)
+	if err != nil {
+		return -1, 0, err
+	}
+	return store.Take(ctx, limits)
 }
 
 // UseOnce reports whether this call is the first use of a name by any instance within

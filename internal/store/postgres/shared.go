@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -93,4 +94,48 @@ func (d shared) Remove(ctx context.Context, name string) (bool, error) {
 func (d shared) Prune(ctx context.Context, prefix string, before time.Time) error {
 	_, err := d.exec(ctx, "change the shared state", `delete from shared where starts_with(name, $1) and name >= $1 and touched < $2`, prefix, before)
 	return err
+}
+
+// sqlTake takes a call of a limit whose calls have the interval $2 in seconds. The column
+// touched is the time at which no call counts any more; it is at most a minute ahead. Losing
+// the last calls in a crash is harmless, so that the commit does not wait for the disk.
+const sqlTake = `insert into shared as s (name, value, touched) values ($1, '', clock_timestamp() + make_interval(secs => $2))
+	on conflict (name) do update set touched = greatest(s.touched, clock_timestamp()) + make_interval(secs => $2)
+	returning extract(epoch from touched - clock_timestamp())::float8, xmax = 0, set_config('synchronous_commit', 'off', true) is null`
+
+// errOver rolls the transaction of Take back.
+var errOver = errors.New("a limit is reached")
+
+// Take implements deployment.State. With a new limit, it removes those without a call in an
+// hour.
+func (d shared) Take(ctx context.Context, limits []deployment.Limit) (over int, wait time.Duration, err error) {
+	err = d.store.retryWrite(ctx, "count a call", func(ctx context.Context, _ bool) error {
+		over, wait = -1, 0
+		err := pgx.BeginFunc(ctx, d.store.pool, func(tx pgx.Tx) error {
+			for i, l := range limits {
+				var seconds float64
+				var added, unused bool
+				if err := tx.QueryRow(ctx, sqlTake, l.Name, 60/float64(l.PerMinute)).Scan(&seconds, &added, &unused); err != nil {
+					return err
+				}
+				if left := time.Duration(math.Ceil(seconds-60)) * time.Second; left > wait {
+					over, wait = i, left
+				}
+				if added {
+					if _, err := tx.Exec(ctx, `delete from shared where starts_with(name, 'limits/') and name >= 'limits/' and touched < now() - interval '1 hour'`); err != nil {
+						return err
+					}
+				}
+			}
+			if over >= 0 {
+				return errOver
+			}
+			return nil
+		})
+		if errors.Is(err, errOver) {
+			return nil
+		}
+		return err
+	})
+	return over, wait, err
 }
