@@ -1,11 +1,13 @@
 package ci
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
+	"sync"
+	"text/template"
 
 	"github.com/guideway-dev/guideway/internal/cli/app"
-	"github.com/guideway-dev/guideway/internal/evidence/attest"
 )
 
 // headline returns the verdict in a sentence.
@@ -20,110 +22,33 @@ func (r *Report) headline() string {
 	}
 }
 
+// summaryText is the template of the summary. It quotes the texts of the change with code,
+// paths and fenced.
+//
+//go:embed summary.md.tmpl
+var summaryText string
+
+var summaryTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("summary").Funcs(template.FuncMap{
+		"sentence": func(r *Report) string { return strings.ToUpper(r.headline()[:1]) + r.headline()[1:] },
+		"files":    func(n int) string { return app.Plural(n, "file", "files") },
+		"seconds":  func(ms int64) string { return fmt.Sprintf("%.1f", float64(ms)/1000) },
+		"join":     strings.Join,
+		"short":    short,
+		"code":     code,
+		"fenced":   fenced,
+		"paths":    pathList,
+	}).Parse(summaryText))
+})
+
 // Markdown returns the summary for a pull request. Texts of the change are quoted, so that
 // they can neither format the summary nor mention a person.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Guideway: %s\n\n%s.\n", r.Verdict, strings.ToUpper(r.headline()[:1])+r.headline()[1:])
-	if r.Head != "" {
-		fmt.Fprintf(&b, "`%s` changes %s since its merge base with `%s`, apart from attestations.\n", short(r.Head), app.Plural(r.Changed, "file", "files"), short(r.Base))
-	}
-	for _, p := range r.Problems {
-		fmt.Fprintf(&b, "\n- **Undecided**: %s%s\n", code(p.Message), fixText(p.Fix))
-	}
-	r.writeNeeds(&b)
-	r.writeChecks(&b)
-	r.writeAttestations(&b)
-	if len(r.Unmatched) > 0 {
-		fmt.Fprintf(&b, "\nNo rule of the policy matches %s.\n", pathList(r.Unmatched))
+	if err := summaryTemplate().Execute(&b, r); err != nil {
+		fmt.Fprintf(&b, "\nThe summary is incomplete: %s\n", code(err.Error()))
 	}
 	return b.String()
-}
-
-func (r *Report) writeNeeds(b *strings.Builder) {
-	if len(r.Needs) == 0 {
-		return
-	}
-	b.WriteString("\n### Required workflows\n\n| Changed files | Workflow | Result |\n|---|---|---|\n")
-	for _, n := range r.Needs {
-		result := "nothing is required"
-		switch {
-		case len(n.Refusals) > 0:
-			result = "**refused**"
-		case n.Attestation != "":
-			result = "attested by " + code(n.Attestation)
-		case n.Workflow != "":
-			result = "not decided"
-		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", pathList(n.Paths), codeOr(n.Workflow, "-"), result)
-	}
-	for _, n := range r.Needs {
-		writeRefusals(b, n.Refusals)
-	}
-}
-
-func writeRefusals(b *strings.Builder, refusals []*attest.Refusal) {
-	for _, refusal := range refusals {
-		fmt.Fprintf(b, "\n- **%s**: %s%s\n", refusal.Reason, code(refusal.Message), fixText(refusal.Fix))
-	}
-}
-
-func (r *Report) writeChecks(b *strings.Builder) {
-	if len(r.Checks) == 0 {
-		return
-	}
-	b.WriteString("\n### Checks\n\n| Check | Result | Time | Command |\n|---|---|---|---|\n")
-	for _, c := range r.Checks {
-		result := string(c.State) + ", executed again on a clean checkout"
-		switch c.State {
-		case StateTrusted:
-			result = "passed on the trusted host " + code(c.Host)
-		case StateUnknown:
-			result = "no result"
-		case StateFailed:
-			result = "**failed** on a clean checkout"
-		}
-		fmt.Fprintf(b, "| %s | %s | %.1f s | %s |\n", code(c.Name), result, float64(c.DurationMS)/1000, codeOr(strings.Join(c.Argv, " "), "-"))
-	}
-	for _, c := range r.Checks {
-		if len(c.Replaced) > 0 {
-			fmt.Fprintf(b, "\nThe change edits files that define the check %s: %s. The check was executed with those of the base.\n", code(c.Name), pathList(c.Replaced))
-		}
-		if c.State != StateFailed {
-			continue
-		}
-		fmt.Fprintf(b, "\n%s: %s\n", code(c.Name), code(c.Message))
-		if c.Output != "" {
-			fence := strings.Repeat("`", max(3, longestRun(c.Output)+1))
-			fmt.Fprintf(b, "\n<details><summary>The end of the output</summary>\n\n%stext\n%s\n%s\n\n</details>\n", fence, strings.TrimRight(app.EscapeText(c.Output), "\n"), fence)
-		}
-	}
-}
-
-func (r *Report) writeAttestations(b *strings.Builder) {
-	for _, a := range r.Attestations {
-		fmt.Fprintf(b, "\n### Attestation %s\n\n", code(a.File))
-		if a.statement == nil {
-			b.WriteString("**Not used.**\n")
-			writeRefusals(b, a.Refusals)
-			continue
-		}
-		p := &a.statement.Predicate
-		fmt.Fprintf(b, "Run %s of %s, signed by the key %s.\n", code(p.Run.ID), code(p.Workflow.ID+" "+p.Workflow.Version), code(short(a.Keys[0])))
-		writeRefusals(b, a.Refusals)
-		b.WriteString("\n| Step | Label | Checks |\n|---|---|---|\n")
-		for i := range p.Steps {
-			step := &p.Steps[i]
-			var checks []string
-			for j := range step.Checks {
-				checks = append(checks, code(step.Checks[j].Summary()))
-			}
-			fmt.Fprintf(b, "| %s | %s | %s |\n", code(step.ID), step.Label, strings.Join(checks, ", "))
-		}
-		for _, approval := range p.Approvals {
-			fmt.Fprintf(b, "\nGate %s: %s by %s via %s.\n", code(approval.Gate), code(approval.Option), codeOr(approval.By, "an unknown user"), code(approval.Via))
-		}
-	}
 }
 
 // short returns the beginning of a hash.
@@ -145,13 +70,6 @@ func pathList(paths []string) string {
 	return strings.Join(list, ", ")
 }
 
-func fixText(fix string) string {
-	if fix == "" {
-		return ""
-	}
-	return "<br>Fix: " + code(fix)
-}
-
 // code returns untrusted text as code on one line. Inside of it, Markdown has no effect. A
 // vertical bar would end the cell of a table.
 func code(text string) string {
@@ -164,11 +82,10 @@ func code(text string) string {
 	return fence + text + fence
 }
 
-func codeOr(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return code(text)
+// fenced returns untrusted text as a block of code.
+func fenced(text string) string {
+	fence := strings.Repeat("`", max(3, longestRun(text)+1))
+	return fence + "text\n" + strings.TrimRight(app.EscapeText(text), "\n") + "\n" + fence
 }
 
 // longestRun returns the length of the longest run of backquotes in a text.

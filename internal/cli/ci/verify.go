@@ -87,6 +87,14 @@ type Attestation struct {
 	statement *attest.Statement
 }
 
+// Predicate returns the content of an attestation that can be used, or else nil.
+func (a *Attestation) Predicate() *attest.Predicate {
+	if a.statement == nil {
+		return nil
+	}
+	return &a.statement.Predicate
+}
+
 // change is a change under verification.
 type change struct {
 	o          *verifyOptions
