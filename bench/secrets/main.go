@@ -61,7 +61,7 @@ func Run(_ context.Context, args []string, stdout, stderr io.Writer) error {
 		warned := len(scanner.Scan(map[string]any{"text": l.text})) > 0
 		clean, _ := detector.Redact(l.text, "")
 		redacted := clean != l.text
-		if l.secret { // a redaction that leaves the value is none
+		if l.secret { // a redaction must remove the value
 			redacted = !strings.Contains(clean, l.value)
 		}
 		if warned != l.secret {

@@ -52,7 +52,7 @@ func plantSentence(text, sentence string) string {
 }
 
 // scenarios returns the synthetic runs and, if there is a corpus, those with its texts. skip
-// is the reason for which there are none.
+// is the reason if it returns no scenario.
 func scenarios(corpus string) (list []scenario, skip string) {
 	list = []scenario{
 		newScenario("12 steps", 12, sampleOutput), newScenario("100 steps", 100, sampleOutput),

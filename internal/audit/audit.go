@@ -223,7 +223,7 @@ func lastEntry(file *os.File) (last Entry, end int64, err error) {
 	return last, start + int64(len(complete)), nil
 }
 
-// Visit calls visit for each entry after a number, in order. Without a file, there is none.
+// Visit calls visit for each entry after a number, in order. Without a file, there are no entries.
 func (l *Log) Visit(after int64, visit func(line []byte, e Entry) error) error {
 	if l.Shared != nil {
 		return l.visitShared(after, visit)

@@ -326,7 +326,7 @@ func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) S
 		s.Reason = err.Error()
 		return s
 	}
-	entry, found, err := c.form.lookupEntry(content, nameOf(req))
+	entry, found, err := c.Form.lookupEntry(content, nameOf(req))
 	switch {
 	case err != nil:
 		s.Reason = withPosition(err).Error()

@@ -2,9 +2,13 @@ package install
 
 import (
 	"cmp"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
@@ -31,30 +35,37 @@ type Client struct {
 	// has no project configuration.
 	Project string
 
-	form format
-	user func(Env) Location
-	// next is the action after which the client uses the change. projectNext is the action
-	// for a file in a project, if it differs.
-	next, projectNext string
-	// reference is the form in which an entry refers to the environment variable with the
+	declaration
+}
+
+// declaration is the part of a client that only this package reads.
+type declaration struct {
+	Form format
+	// Dir is the directory of the user's file, as expandPath reads it, and File its name. They
+	// are empty if the client has a place of its own (see locateUser).
+	Dir, File string
+	// Restart is the action after which the client uses the change. ProjectRestart is the
+	// action for a file in a project, if it differs.
+	Restart, ProjectRestart string
+	// Reference is the form in which an entry refers to the environment variable with the
 	// token of a URL. It is empty if the client cannot refer to one.
-	reference string
-	// bridge reports that the client only starts programs, and reaches a URL through
+	Reference string
+	// Bridge reports that the client only starts programs, and reaches a URL through
 	// guideway connect.
-	bridge bool
-	// newFile is a note for a file of the user that did not exist.
-	newFile string
-	// commented reports that the client uses the file with the same name and a final c
+	Bridge bool
+	// NewFile is a note for a file of the user that did not exist.
+	NewFile string
+	// Commented reports that the client uses the file with the same name and a final c
 	// (JSON with comments) instead, if that file exists.
-	commented bool
+	Commented bool
 }
 
 // Next returns the action after which the client uses a change of the named entry in a scope.
 func (c Client) Next(scope Scope, name string) string {
-	if scope == ScopeProject && c.projectNext != "" {
-		return strings.ReplaceAll(c.projectNext, "NAME", name)
+	if scope == ScopeProject && c.ProjectRestart != "" {
+		return strings.ReplaceAll(c.ProjectRestart, "NAME", name)
 	}
-	return c.next
+	return c.Restart
 }
 
 // NewFileNote returns what a person must know about a new file in a scope, or "".
@@ -62,7 +73,7 @@ func (c Client) NewFileNote(scope Scope) string {
 	if scope == ScopeProject {
 		return ""
 	}
-	return c.newFile
+	return c.NewFile
 }
 
 // Location is a configuration file and the paths that exist if the client is installed.
@@ -71,107 +82,23 @@ type Location struct {
 	Markers []string
 }
 
-const (
-	// shellForm refers to an environment variable as a shell does, and editorForm as editors do.
-	shellForm  = "Bearer ${%s}"
-	editorForm = "Bearer ${env:%s}"
-)
+//go:embed clients.jsonc
+var clientsJSON []byte
+
+// clientTable is the content of clients.jsonc.
+type clientTable struct {
+	Clients       []Client
+	HookClients   []HookClient
+	ManualClients []manualClient
+}
+
+var readClients = sync.OnceValue(func() (table clientTable) {
+	_ = json.Unmarshal(standardizeJSON(clientsJSON), &table) // a test decodes the file, which is a part of the program
+	return table
+})
 
 // Clients returns the supported clients in the order of lists.
-func Clients() []Client { return append(desktopClients(), terminalClients()...) }
-
-// desktopClients returns the desktop clients and editors, Claude Code and Codex.
-func desktopClients() []Client {
-	plain := shape{url: "url", env: "env"}
-	return []Client{
-		{
-			ID: "claude-desktop", Title: "Claude Desktop", Aliases: []string{"claude"},
-			next: "quit Claude Desktop and open it again", bridge: true,
-			form: format{key: "mcpServers", shape: plain, strict: true}, user: claudeDesktop,
-		},
-		{
-			ID: "claude-code", Title: "Claude Code", Aliases: []string{"cc"}, Project: ".mcp.json",
-			next:        "start a new session of Claude Code; /mcp shows the server",
-			projectNext: "start claude in this directory and approve the server when Claude Code asks; until then claude -p ignores the server",
-			reference:   shellForm, user: claudeCode,
-			form: format{key: "mcpServers", shape: shape{local: "stdio", remote: "http", url: "url", env: "env"}, strict: true},
-		},
-		{
-			ID: "cursor", Title: "Cursor", Project: ".cursor/mcp.json",
-			next: "restart Cursor, or enable the server in its MCP settings", reference: editorForm,
-			form: format{key: "mcpServers", shape: plain}, user: inHome(".cursor", "mcp.json"),
-		},
-		{
-			ID: "vscode", Title: "VS Code", Aliases: []string{"code", "visualstudiocode"},
-			Project: ".vscode/mcp.json", next: `run "MCP: List Servers" in VS Code and start the server`, reference: editorForm,
-			form: format{key: "servers", shape: shape{local: "stdio", remote: "http", url: "url", env: "env"}}, user: locateVSCode,
-		},
-		{
-			ID: "windsurf", Title: "Windsurf", Aliases: []string{"codeium"},
-			next: "refresh the MCP servers in Windsurf", reference: editorForm,
-			form: format{key: "mcpServers", shape: shape{url: "serverUrl", env: "env"}, strict: true},
-			user: inHome(".codeium", "windsurf", "mcp_config.json"),
-		},
-		{
-			ID: "codex", Title: "Codex", Aliases: []string{"openaicodex", "codexcli"}, Project: ".codex/config.toml",
-			next:        "start a new session of Codex; /mcp shows the server",
-			projectNext: "start codex in this directory and trust the directory when Codex asks; until then Codex ignores the file without a message",
-			reference:   "%s", form: format{language: languageTOML, key: "mcp_servers", shape: shape{url: "url", env: "env", auth: []string{"bearer_token_env_var"}}}, user: locateCodex,
-		},
-	}
-}
-
-// terminalClients returns the clients that run in a terminal.
-func terminalClients() []Client {
-	http := shape{url: "httpUrl", env: "env"}
-	return []Client{
-		{
-			ID: "gemini", Title: "Gemini CLI", Aliases: []string{"geminicli"}, Project: ".gemini/settings.json",
-			next:        "start a new session of Gemini CLI in a trusted folder; /mcp shows the server",
-			projectNext: "start gemini in this directory and trust the folder when Gemini CLI asks; Gemini CLI disables all servers in other folders",
-			reference:   shellForm, form: format{key: "mcpServers", shape: http}, user: locateGemini,
-		},
-		{
-			ID: "copilot", Title: "Copilot CLI", Aliases: []string{"copilotcli", "githubcopilot", "githubcopilotcli"}, Project: ".mcp.json",
-			next:        "start a new session of Copilot CLI; /mcp show lists the servers",
-			projectNext: "start copilot in this directory and trust the directory when Copilot CLI asks; copilot -p also needs GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP=true",
-			reference:   shellForm, user: locateCopilot,
-			form: format{key: "mcpServers", shape: shape{
-				local: "stdio", remote: "http", url: "url", env: "env", more: []field{{"tools", []string{"*"}}},
-			}},
-		},
-		{
-			ID: "opencode", Title: "opencode", Project: "opencode.json", commented: true,
-			next: "start opencode again; opencode mcp list shows the server", reference: "Bearer {env:%s}", user: locateOpencode,
-			form: format{key: "mcp", shape: shape{
-				local: "local", remote: "remote", url: "url", env: "environment", list: true, more: []field{{"enabled", true}},
-			}},
-		},
-		{
-			ID: "qwen", Title: "Qwen Code", Aliases: []string{"qwencode"}, Project: ".qwen/settings.json",
-			next:        "start a new session of Qwen Code; /mcp shows the server",
-			projectNext: "run qwen mcp approve NAME in this directory; until then the server is pending",
-			reference:   shellForm, form: format{key: "mcpServers", shape: http}, user: locateQwen,
-		},
-		{
-			ID: "cline", Title: "Cline", Aliases: []string{"clinecli"},
-			next: "start a new session of Cline", user: locateCline,
-			form: format{key: "mcpServers", shape: shape{
-				wrap: "transport", local: "stdio", remote: "streamableHttp", url: "url", env: "env",
-			}, strict: true},
-		},
-		{
-			ID: "continue", Title: "Continue", Aliases: []string{"cn", "continuecli"}, Project: ".continue/mcpServers/guideway.yaml",
-			next:        "start a new session of Continue; /mcp shows the server",
-			projectNext: "reload the editor; its extension reads this file, the command cn (1.5.47) does not",
-			reference:   "Bearer ${{ secrets.%s }}", user: locateContinue,
-			form: format{language: languageYAML, key: "mcpServers", shape: shape{
-				remote: "streamable-http", url: "url", env: "env", auth: []string{"requestOptions", "headers", authorizationHeader},
-			}},
-			newFile: "without this file, Continue used its default configuration; now add your models to the file",
-		},
-	}
-}
+func Clients() []Client { return slices.Clone(readClients().Clients) }
 
 // Find returns the client with a name or alias. Case, spaces, dashes and underscores are
 // ignored.
@@ -232,32 +159,14 @@ func (s *syntaxError) positionIn(file string) string {
 // manualClient is a client whose file guideway install does not edit, with its documented
 // form.
 type manualClient struct {
-	title   string
-	aliases []string
-	// file is the file of the user, or of the project if the client has only that.
-	file string
-	// key is the member of the root that contains the entries.
-	key string
-	// shape is the form of an entry, unless text is set.
-	shape shape
-	// text returns the entry in another format.
-	text func(name string, e Entry) string
-}
-
-func manualClients() []manualClient {
-	plain := shape{url: "url", env: "env"}
-	return []manualClient{
-		{title: "Zed", aliases: []string{"zed"}, file: "~/.config/zed/settings.json", key: "context_servers", shape: plain},
-		{title: "Goose", aliases: []string{"goose"}, file: "~/.config/goose/config.yaml", text: gooseEntry},
-		{title: "Kiro", aliases: []string{"kiro", "kirocli"}, file: "~/.kiro/settings/mcp.json", key: "mcpServers", shape: plain},
-		{title: "Amp", aliases: []string{"amp"}, file: "~/.config/amp/settings.json", key: "amp.mcpServers", shape: plain},
-		{title: "Warp", aliases: []string{"warp"}, file: "~/.warp/.mcp.json", key: "mcpServers", shape: plain},
-		{title: "Amazon Q", aliases: []string{"amazonq", "q", "amazonqcli"}, file: "~/.aws/amazonq/mcp.json", key: "mcpServers", shape: plain},
-		{
-			title: "Roo Code", aliases: []string{"roo", "roocode"}, file: ".roo/mcp.json in the project", key: "mcpServers",
-			shape: shape{remote: "streamable-http", url: "url", env: "env"},
-		},
-	}
+	Title   string
+	Aliases []string
+	// File is the file of the user, or of the project if the client has only that.
+	File string
+	// Key is the member of the root that contains the entries. It is empty for Goose, whose
+	// entries have another form.
+	Key   string
+	Shape shape
 }
 
 // gooseEntry returns an entry for Goose, which has other member names for the command and
@@ -293,23 +202,23 @@ func UnsupportedClient(name string, req Request) error {
 		}
 	}
 	want := plainName(name)
-	for _, c := range manualClients() {
-		for _, alias := range c.aliases {
+	for _, c := range readClients().ManualClients {
+		for _, alias := range c.Aliases {
 			if want == alias {
-				return guideway.Errorf(guideway.CodeNotFound, "guideway install does not edit the configuration of %s", c.title).
-					WithFix("add this entry to %s (see docs/clients.md):\n%s", c.file, c.entryText(nameOf(req), e))
+				return guideway.Errorf(guideway.CodeNotFound, "guideway install does not edit the configuration of %s", c.Title).
+					WithFix("add this entry to %s (see docs/clients.md):\n%s", c.File, c.entryText(nameOf(req), e))
 			}
 		}
 	}
 	_, err := Find(name)
-	generic := manualClient{key: "mcpServers", shape: shape{remote: "http", url: "url", env: "env"}}
+	generic := manualClient{Key: "mcpServers", Shape: shape{Remote: "http", URL: "url", Env: "env"}}
 	return guideway.Errorf(guideway.CodeNotFound, "%w", err).
 		WithFix("%s; or add this entry, which most clients take (see docs/clients.md):\n%s", guideway.ErrorFix(err), generic.entryText(nameOf(req), e))
 }
 
 func (c manualClient) entryText(name string, e Entry) string {
-	if c.text != nil {
-		return c.text(name, e)
+	if c.Key == "" {
+		return gooseEntry(name, e)
 	}
-	return renderSnippet([]field{{c.key, []field{{name, c.shape.entryFields(e)}}}})
+	return renderSnippet([]field{{c.Key, []field{{name, c.Shape.entryFields(e)}}}})
 }

@@ -12,21 +12,21 @@ import (
 // format is the configuration of a client: its language, the member with the servers and the
 // form of an entry. Its methods are pure.
 type format struct {
-	language language
-	// key is the member of the root that contains the servers: a list in YAML, and else an
+	Language language
+	// Key is the member of the root that contains the servers: a list in YAML, and else an
 	// object.
-	key   string
-	shape shape
-	// strict reports whether the client may not accept comments and trailing commas.
-	strict bool
+	Key   string
+	Shape shape
+	// Strict reports whether the client may not accept comments and trailing commas.
+	Strict bool
 }
 
-type language int
+type language string
 
 const (
-	languageJSON language = iota // JSON with comments and trailing commas
-	languageTOML
-	languageYAML
+	languageJSON language = "" // JSON with comments and trailing commas
+	languageTOML language = "toml"
+	languageYAML language = "yaml"
 )
 
 // document is a parsed configuration, which is edited as text.
@@ -64,15 +64,15 @@ func syntaxAt(src []byte, offset int, message string, args ...any) error {
 
 // parse parses a configuration. Its error is a *syntaxError.
 func (f format) parse(src []byte) (document, error) {
-	switch f.language {
+	switch f.Language {
 	case languageTOML:
-		return readTOML(src, f.key)
+		return readTOML(src, f.Key)
 	case languageYAML:
-		return readYAML(src, f.key)
+		return readYAML(src, f.Key)
 	default:
 		d, err := readJSON(src)
 		if err == nil {
-			d.key = f.key
+			d.key = f.Key
 		}
 		return d, err
 	}
@@ -86,7 +86,7 @@ func (f format) findEntry(src []byte, name string) (d document, entry map[string
 	if err != nil {
 		return nil, nil, false, err
 	}
-	value, found := serversOf(d.values()[f.key])[name]
+	value, found := serversOf(d.values()[f.Key])[name]
 	entry, _ = value.(map[string]any)
 	return d, entry, found, nil
 }
@@ -110,7 +110,7 @@ func serversOf(value any) map[string]any {
 // lookupEntry finds an entry. It returns an error if the file does not parse.
 func (f format) lookupEntry(src []byte, name string) (Entry, bool, error) {
 	_, entry, found, err := f.findEntry(src, name)
-	return f.shape.readEntry(entry), found, err
+	return f.Shape.readEntry(entry), found, err
 }
 
 // putEntry inserts or updates an entry. It changes only the values that differ if the entry
@@ -120,9 +120,9 @@ func (f format) putEntry(src []byte, name string, e Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes := []change{{nil, f.shape.entryFields(e)}}
-	if old := f.shape.readEntry(entry); found && f.shape.isPatchable(entry, old, e) {
-		changes = f.shape.changedValues(entry, old, e)
+	changes := []change{{nil, f.Shape.entryFields(e)}}
+	if old := f.Shape.readEntry(entry); found && f.Shape.isPatchable(entry, old, e) {
+		changes = f.Shape.changedValues(entry, old, e)
 	}
 	for _, c := range changes {
 		texts, err := d.setValue(name, c.path, c.val)
@@ -153,7 +153,7 @@ func (f format) removeEntry(src []byte, name string, hint []byte) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	if f.language != languageJSON && hint != nil {
+	if f.Language != languageJSON && hint != nil {
 		for i, text := range texts {
 			if bytes.HasPrefix(src, bytes.TrimRight(text, "\r\n")) { // the entry was at the end
 				texts[i] = slices.Concat(bytes.TrimRight(text, "\r\n"), hint[len(bytes.TrimRight(hint, "\r\n")):])
@@ -177,7 +177,7 @@ func (f format) restoreEntry(src []byte, name string, from []byte) ([]byte, erro
 	if !found || !still {
 		return nil, errNothingToRestore
 	}
-	old := f.shape.readEntry(entry)
+	old := f.Shape.readEntry(entry)
 	start, end, ok := d.entryRange(name)
 	if first, last, known := b.entryRange(name); ok && known {
 		text, _, err := f.firstValid(d, name, [][]byte{applyEdits(src, edit{start, end, string(from[first:last])})})
@@ -191,7 +191,7 @@ func (f format) restoreEntry(src []byte, name string, from []byte) ([]byte, erro
 // firstValid returns the first text that differs from a document in an entry only.
 func (f format) firstValid(d document, name string, texts [][]byte) ([]byte, document, error) {
 	before := d.values()
-	if len(before) == 0 && f.language == languageYAML {
+	if len(before) == 0 && f.Language == languageYAML {
 		for _, each := range newConfiguration() {
 			before[each.key] = each.val
 		}
@@ -210,23 +210,23 @@ func (f format) firstValid(d document, name string, texts [][]byte) ([]byte, doc
 func (f format) withoutEntry(values map[string]any, name string) map[string]any {
 	values = maps.Clone(values)
 	left := 0
-	switch servers := values[f.key].(type) {
+	switch servers := values[f.Key].(type) {
 	case nil:
 	case map[string]any:
 		servers = maps.Clone(servers)
 		delete(servers, name)
-		values[f.key], left = servers, len(servers)
+		values[f.Key], left = servers, len(servers)
 	case []any:
 		servers = slices.DeleteFunc(slices.Clone(servers), func(item any) bool {
 			members, _ := item.(map[string]any)
 			return members["name"] == name
 		})
-		values[f.key], left = servers, len(servers)
+		values[f.Key], left = servers, len(servers)
 	default:
 		left = 1
 	}
 	if left == 0 {
-		delete(values, f.key)
+		delete(values, f.Key)
 	}
 	return values
 }
@@ -251,20 +251,20 @@ func sameValue(a, b any) bool {
 
 // entrySnippet returns the text to paste by hand.
 func (f format) entrySnippet(name string, e Entry) string {
-	fields := f.shape.entryFields(e)
-	switch f.language {
+	fields := f.Shape.entryFields(e)
+	switch f.Language {
 	case languageTOML:
-		return renderSection(f.key, name, fields)
+		return renderSection(f.Key, name, fields)
 	case languageYAML:
-		return renderList(f.key, name, fields)
+		return renderList(f.Key, name, fields)
 	default:
-		return renderSnippet([]field{{f.key, []field{{name, fields}}}})
+		return renderSnippet([]field{{f.Key, []field{{name, fields}}}})
 	}
 }
 
 // fileNotes returns the reasons why the client may not be able to read src.
 func (f format) fileNotes(src []byte, title string) []string {
-	if !f.strict {
+	if !f.Strict {
 		return nil
 	}
 	if root, err := parseJSONC(src); err != nil || root == nil {

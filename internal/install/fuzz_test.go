@@ -23,8 +23,8 @@ func FuzzEdit(f *testing.F) {
 		f.Add([]byte(s), "/opt/guideway", "VALUE")
 	}
 	f.Fuzz(func(t *testing.T, src []byte, command, value string) {
-		for _, form := range []format{findClient(t, "cursor").form, findClient(t, "vscode").form, findClient(t, "opencode").form, findClient(t, "cline").form} {
-			checkEdit(t, Client{ID: "fuzz", form: form}, src, command, value)
+		for _, form := range []format{findClient(t, "cursor").Form, findClient(t, "vscode").Form, findClient(t, "opencode").Form, findClient(t, "cline").Form} {
+			checkEdit(t, Client{ID: "fuzz", declaration: declaration{Form: form}}, src, command, value)
 		}
 	})
 }
@@ -35,7 +35,7 @@ func FuzzEditYAML(f *testing.F) {
 		f.Add([]byte(s), "/opt/guideway", "VALUE")
 	}
 	f.Fuzz(func(t *testing.T, src []byte, command, value string) {
-		checkEdit(t, Client{ID: "fuzz", form: findClient(t, "continue").form}, src, command, value)
+		checkEdit(t, Client{ID: "fuzz", declaration: declaration{Form: findClient(t, "continue").Form}}, src, command, value)
 	})
 }
 
@@ -57,7 +57,7 @@ func FuzzEditTOML(f *testing.F) {
 		f.Add([]byte(s), "/opt/guideway", "VALUE")
 	}
 	f.Fuzz(func(t *testing.T, src []byte, command, value string) {
-		checkEdit(t, Client{ID: "fuzz", form: findClient(t, "codex").form}, src, command, value)
+		checkEdit(t, Client{ID: "fuzz", declaration: declaration{Form: findClient(t, "codex").Form}}, src, command, value)
 	})
 }
 
@@ -81,7 +81,7 @@ func checkEdit(t *testing.T, client Client, src []byte, command, value string) {
 	if err != nil || change.Action == ActionNone {
 		return
 	}
-	form := client.form
+	form := client.Form
 	entry, found, err := form.lookupEntry(change.After, DefaultName)
 	if err != nil || !found || entry.Command != command || entry.Env["KEY"] != value {
 		t.Fatalf("entry = %+v, %v, %v\n%s", entry, found, err, change.After)
@@ -102,9 +102,9 @@ func checkEdit(t *testing.T, client Client, src []byte, command, value string) {
 	if err != nil {
 		t.Fatalf("remove: %v\n%s", err, change.After)
 	}
-	if form.language == languageJSON && !bytes.Equal(bare, src) {
+	if form.Language == languageJSON && !bytes.Equal(bare, src) {
 		if d, err := readJSON(src); err == nil && d.root != nil {
-			t.Fatalf("remove by edit of %s\n got %q\nwant %q\nfrom %q", form.key, bare, src, change.After)
+			t.Fatalf("remove by edit of %s\n got %q\nwant %q\nfrom %q", form.Key, bare, src, change.After)
 		}
 	}
 }

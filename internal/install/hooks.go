@@ -2,7 +2,6 @@ package install
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -23,19 +22,23 @@ type HookClient struct {
 	// Next is the action after which the client uses the hooks.
 	Next string
 
-	user   func(Env) string
-	events []hookEvent
-	// element returns the element that starts the command of a client at an event.
-	element func(client string, event hookEvent, c HookCommand, goos string) any
-	// versioned reports that the file has the member "version": 1.
-	versioned bool
+	// Dir is the directory of the user's file, as expandPath reads it, and File its name.
+	Dir, File string
+	// Reports are the events that the client reports to Guideway.
+	Reports []hookEvent
+	// Element is the form of the element that starts the command of a client at an event (see
+	// newElement), and Second the length of a second in the unit of its time limits.
+	Element string
+	Second  int
+	// Versioned reports that the file has the member "version": 1.
+	Versioned bool
 }
 
 // hookEvent is an event of a client.
 type hookEvent struct {
-	name string
-	// matcher selects tools by their names. It is empty for all tools.
-	matcher string
+	Name string
+	// Matcher selects tools by their names. It is empty for all tools.
+	Matcher string
 }
 
 // HookCommand is the command that a client starts for its hooks.
@@ -46,63 +49,12 @@ type HookCommand struct {
 	Flags []string
 }
 
-// runTools matches the calls that bind a session to a run, in the form of Claude Code.
-const runTools = "mcp__.*__workflow_(start|continue|fork)"
-
 // hookSeconds is the time limit of a hook in the configuration. Guideway itself answers
 // within two seconds, with an error if it must.
 const hookSeconds = 10
 
 // HookClients returns the clients with hooks in the order of lists.
-func HookClients() []HookClient {
-	tools := func(before, after, matcher string, others ...string) []hookEvent {
-		events := []hookEvent{{before, ""}, {after, matcher}}
-		for _, name := range others {
-			events = append(events, hookEvent{name, ""})
-		}
-		return events
-	}
-	return []HookClient{
-		{
-			ID: "claude-code", Title: "Claude Code", Project: ".claude/settings.json", Next: "start a new session of Claude Code; /hooks lists the hooks",
-			events: tools("PreToolUse", "PostToolUse", runTools, "Stop", "SubagentStop", "SessionStart", "PreCompact"), element: groupElement(1),
-			user: func(e Env) string {
-				return e.joinPath(cmp.Or(e.lookupVariable("CLAUDE_CONFIG_DIR"), e.joinPath(e.Home, ".claude")), "settings.json")
-			},
-		},
-		{
-			ID: "codex", Title: "Codex", Project: ".codex/hooks.json", Next: "start a new session of Codex in a trusted directory, then review and trust the hooks with /hooks; Codex ignores them until then",
-			events: tools("PreToolUse", "PostToolUse", runTools, "Stop", "SubagentStop", "SessionStart"), element: groupElement(1),
-			user: func(e Env) string {
-				return e.joinPath(cmp.Or(e.lookupVariable("CODEX_HOME"), e.joinPath(e.Home, ".codex")), "hooks.json")
-			},
-		},
-		{
-			ID: "cursor", Title: "Cursor", Project: ".cursor/hooks.json", Next: "restart Cursor; its settings list the hooks", versioned: true,
-			events: tools("preToolUse", "postToolUse", "", "beforeShellExecution", "beforeMCPExecution", "afterMCPExecution", "stop", "preCompact"),
-			element: func(client string, event hookEvent, c HookCommand, goos string) any {
-				return map[string]any{"command": c.shellText(client, event.name, goos), "timeout": hookSeconds}
-			},
-			user: func(e Env) string { return e.joinPath(e.Home, ".cursor", "hooks.json") },
-		},
-		{
-			ID: "gemini", Title: "Gemini CLI", Project: ".gemini/settings.json", Next: "start a new session of Gemini CLI in a trusted folder; /hooks panel lists the hooks",
-			// Gemini CLI reports an automatic compression before each request, also if it compresses nothing.
-			events: append(tools("BeforeTool", "AfterTool", "", "AfterAgent", "SessionStart"), hookEvent{"PreCompress", "manual"}), element: groupElement(1000),
-			user: func(e Env) string { return locateGemini(e).Path },
-		},
-		{
-			ID: "copilot", Title: "Copilot CLI", Project: ".github/hooks/guideway.json", Next: "start a new session of Copilot CLI", versioned: true,
-			events: tools("PreToolUse", "PostToolUse", "", "Stop", "SubagentStop", "SessionStart", "PreCompact"),
-			element: func(client string, event hookEvent, c HookCommand, _ string) any {
-				return map[string]any{"type": "command", "exec": c.Program, "args": c.args(client, event.name), "timeoutSec": hookSeconds}
-			},
-			user: func(e Env) string {
-				return e.joinPath(cmp.Or(e.lookupVariable("COPILOT_HOME"), e.joinPath(e.Home, ".copilot")), "hooks", "guideway.json")
-			},
-		},
-	}
-}
+func HookClients() []HookClient { return slices.Clone(readClients().HookClients) }
 
 // FindHookClient returns the client with hooks that a name or alias refers to.
 func FindHookClient(name string) (HookClient, error) {
@@ -124,8 +76,8 @@ func FindHookClient(name string) (HookClient, error) {
 // Events returns the names of the events that the client reports to Guideway.
 func (c HookClient) Events() []string {
 	var names []string
-	for _, e := range c.events {
-		names = append(names, e.name)
+	for _, e := range c.Reports {
+		names = append(names, e.Name)
 	}
 	return names
 }
@@ -138,21 +90,26 @@ func (c HookClient) Locate(env Env, scope Scope) (string, error) {
 	if env.Home == "" {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the home directory is unknown (%s is not set)", env.homeVar()).WithFix("set %s", env.homeVar())
 	}
-	return c.user(env), nil
+	return env.joinPath(env.expandPath(c.Dir), c.File), nil
 }
 
-// groupElement returns the element of Claude Code, Codex and Gemini CLI: commands with the
-// tools that they are for. second is the length of a second in the unit of time limits.
-func groupElement(second int) func(string, hookEvent, HookCommand, string) any {
-	return func(client string, event hookEvent, c HookCommand, goos string) any {
-		group := map[string]any{"hooks": []any{map[string]any{
-			"type": "command", "command": c.shellText(client, event.name, goos), "timeout": hookSeconds * second,
-		}}}
-		if event.matcher != "" {
-			group["matcher"] = event.matcher
-		}
-		return group
+// newElement returns the element that starts the command at an event: the command and its
+// arguments for Copilot CLI, the command as a text for Cursor, and for the other clients a
+// group of commands with the tools that they are for.
+func (c HookClient) newElement(event hookEvent, command HookCommand, goos string) any {
+	switch c.Element {
+	case "program":
+		return map[string]any{"type": "command", "exec": command.Program, "args": command.args(c.ID, event.Name), "timeoutSec": hookSeconds}
+	case "command":
+		return map[string]any{"command": command.shellText(c.ID, event.Name, goos), "timeout": hookSeconds}
 	}
+	group := map[string]any{"hooks": []any{map[string]any{
+		"type": "command", "command": command.shellText(c.ID, event.Name, goos), "timeout": hookSeconds * c.Second,
+	}}}
+	if event.Matcher != "" {
+		group["matcher"] = event.Matcher
+	}
+	return group
 }
 
 // hookWord is the subcommand that identifies the hooks of Guideway.
@@ -252,8 +209,8 @@ func PlanHooksUndo(env Env, c HookClient, f File) (Change, error) {
 // state contains them.
 func (c HookClient) isResultOf(before, state []byte, goos string) bool {
 	var command HookCommand
-	for _, event := range c.events {
-		_, _, err := RemoveElements(state, []string{"hooks", event.name}, func(element json.RawMessage) bool {
+	for _, event := range c.Reports {
+		_, _, err := RemoveElements(state, []string{"hooks", event.Name}, func(element json.RawMessage) bool {
 			found, ours := c.commandOf(element)
 			if ours {
 				command = found
@@ -293,19 +250,19 @@ func (c HookClient) putHooks(src []byte, command HookCommand, goos string) ([]by
 		return src, err
 	}
 	out, err := c.removeHooks(src, false)
-	if c.versioned && err == nil {
+	if c.Versioned && err == nil {
 		var root map[string]any
 		if root, err = decodeJSONC(out); err == nil && root["version"] == nil {
 			out, err = SetMember(out, []string{"version"}, json.RawMessage("1"))
 		}
 	}
-	for _, event := range c.events {
+	for _, event := range c.Reports {
 		if err != nil {
 			return nil, err
 		}
 		var element []byte
-		if element, err = jsontext.Marshal(c.element(c.ID, event, command, goos)); err == nil {
-			out, err = AddElement(out, []string{"hooks", event.name}, element)
+		if element, err = jsontext.Marshal(c.newElement(event, command, goos)); err == nil {
+			out, err = AddElement(out, []string{"hooks", event.Name}, element)
 		}
 	}
 	return out, err
@@ -313,13 +270,13 @@ func (c HookClient) putHooks(src []byte, command HookCommand, goos string) ([]by
 
 // hasExactly reports whether the hooks of Guideway in a file are those of the command.
 func (c HookClient) hasExactly(src []byte, command HookCommand, goos string) (bool, error) {
-	for _, event := range c.events {
-		want, err := jsontext.Marshal(c.element(c.ID, event, command, goos))
+	for _, event := range c.Reports {
+		want, err := jsontext.Marshal(c.newElement(event, command, goos))
 		if err != nil {
 			return false, err
 		}
 		var ours []json.RawMessage
-		_, _, err = RemoveElements(src, []string{"hooks", event.name}, func(element json.RawMessage) bool {
+		_, _, err = RemoveElements(src, []string{"hooks", event.Name}, func(element json.RawMessage) bool {
 			if c.isOurs(element) {
 				ours = append(ours, bytes.Clone(element))
 				return true

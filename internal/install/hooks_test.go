@@ -209,7 +209,7 @@ func TestOwnCommandsWithGuidewayAreKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := `{"version":1,"hooks":{"` + c.events[0].name + `":[{"hooks":[{"type":"command","command":` + string(text) + `}]},{"command":` + string(text) + `}]}}`
+			before := `{"version":1,"hooks":{"` + c.Reports[0].Name + `":[{"hooks":[{"type":"command","command":` + string(text) + `}]},{"command":` + string(text) + `}]}}`
 			change, err := PlanHooks(env, c, hookCommand(), File{Path: "/f", Exists: true, Content: []byte(before)})
 			if err != nil || change.Action != ActionInstalled || bytes.Count(change.After, text) != 2 {
 				t.Errorf("%s: %s: %s, %v:\n%s", c.ID, own, change.Action, err, change.After)

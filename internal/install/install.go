@@ -133,7 +133,7 @@ func Plan(env Env, client Client, req Request, f File) (Change, error) {
 	if err := checkRequest(client, name, req); err != nil {
 		return Change{}, err
 	}
-	form := client.form
+	form := client.Form
 	change := Change{
 		Action: ActionInstalled, Client: client, Path: f.Path,
 		Before: f.Content, Existed: f.Exists, Backup: f.Exists,
@@ -185,7 +185,7 @@ func keepValues(e, old Entry) Entry {
 // since it was added, the result is the earlier content, byte for byte.
 func PlanUndo(env Env, client Client, req Request, f File) (Change, error) {
 	name := nameOf(req)
-	form := client.form
+	form := client.Form
 	change := Change{
 		Action: ActionAbsent, Client: client, Path: f.Path,
 		Before: f.Content, After: f.Content, Existed: f.Exists,
@@ -310,7 +310,7 @@ func checkRequest(client Client, name string, req Request) error {
 			return err
 		}
 	}
-	if req.Command == "" && (req.URL == "" || client.bridge) {
+	if req.Command == "" && (req.URL == "" || client.Bridge) {
 		return guideway.Errorf(guideway.CodeInternal, "no command to install in %s", client.ID)
 	}
 	for k := range req.Env {
@@ -369,7 +369,7 @@ func unchangedError(err error, file string, client Client, req Request) error {
 	}
 	e, _, _ := client.newEntry(req)
 	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); the file is unchanged", positionOf(file, err), err).
-		WithFix("fix the file and run the command again, or paste this text into the file:\n%s", client.form.entrySnippet(nameOf(req), e))
+		WithFix("fix the file and run the command again, or paste this text into the file:\n%s", client.Form.entrySnippet(nameOf(req), e))
 }
 
 // positionOf returns file:line:column if the error has a position.

@@ -212,7 +212,7 @@ func TestGolden(t *testing.T) {
 				if undo, err := PlanUndo(Env{}, c, Request{}, existingFile(string(got.After), string(in))); err != nil || string(undo.After) != string(in) {
 					t.Errorf("undo with the backup: %v\n%s", err, cmp.Diff(string(in), string(undo.After)))
 				}
-				if bare, err := c.form.removeEntry(got.After, DefaultName, in); err != nil || string(bare) != string(in) {
+				if bare, err := c.Form.removeEntry(got.After, DefaultName, in); err != nil || string(bare) != string(in) {
 					t.Errorf("undo by an edit: %v\n%s", err, cmp.Diff(string(in), string(bare)))
 				}
 			})

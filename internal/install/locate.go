@@ -42,14 +42,14 @@ func Locate(env Env, c Client, scope Scope) (Location, error) {
 		return Location{}, guideway.Errorf(guideway.CodeInvalid, "the home directory is unknown (%s is not set)", env.homeVar()).
 			WithFix("set %s", env.homeVar())
 	}
-	loc := c.user(env)
+	loc := env.locateUser(c)
 	loc.Path = env.preferCommented(c, loc.Path)
 	return loc, nil
 }
 
 // preferCommented returns the path of the file with comments if only that one exists.
 func (e Env) preferCommented(c Client, path string) string {
-	if c.commented && e.pathExists(path+"c") && !e.pathExists(path) {
+	if c.Commented && e.pathExists(path+"c") && !e.pathExists(path) {
 		return path + "c"
 	}
 	return path
@@ -102,11 +102,39 @@ func (e Env) settingsDir() string {
 	}
 }
 
-func inHome(parts ...string) func(Env) Location {
-	return func(e Env) Location {
-		all := append([]string{e.Home}, parts...)
-		return Location{Path: e.joinPath(all...), Markers: []string{e.joinPath(all[:len(all)-1]...)}}
+// locateUser returns the file of the user.
+func (e Env) locateUser(c Client) Location {
+	switch c.ID {
+	case "claude-desktop":
+		return claudeDesktop(e)
+	case "claude-code":
+		return claudeCode(e)
+	case "vscode":
+		return locateVSCode(e)
+	case "cline":
+		return locateCline(e)
 	}
+	dir := e.expandPath(c.Dir)
+	if c.ID == "qwen" { // Qwen Code expands ~ in its variable
+		dir = e.expandPath(dir)
+	}
+	return Location{Path: e.joinPath(dir, c.File), Markers: []string{dir}}
+}
+
+// expandPath returns the path of a declaration. A leading ${NAME:-OTHER} is the value of the
+// variable or, if that is empty, OTHER, and another leading ~ is the directory of the user.
+func (e Env) expandPath(text string) string {
+	if expression, rest, ok := strings.Cut(strings.TrimPrefix(text, "${"), "}"); ok {
+		name, other, _ := strings.Cut(expression, ":-")
+		if value := e.lookupVariable(name); value != "" {
+			return e.joinPath(value + rest)
+		}
+		text = other + rest
+	}
+	if rest, ok := strings.CutPrefix(text, "~"); ok && strings.TrimLeft(rest, `/\`) != rest || text == "~" {
+		text = e.Home + rest
+	}
+	return e.joinPath(text)
 }
 
 func claudeDesktop(e Env) Location {
@@ -155,44 +183,9 @@ func locateVSCode(e Env) Location {
 	return Location{Path: e.joinPath(dir, "User", "mcp.json"), Markers: []string{dir}}
 }
 
-func locateCodex(e Env) Location {
-	return e.inDir(cmp.Or(e.lookupVariable("CODEX_HOME"), e.joinPath(e.Home, ".codex")), "config.toml")
-}
-
-func locateGemini(e Env) Location {
-	home := cmp.Or(e.lookupVariable("GEMINI_CLI_HOME"), e.Home)
-	return e.inDir(e.joinPath(home, ".gemini"), "settings.json")
-}
-
-func locateCopilot(e Env) Location {
-	return e.inDir(cmp.Or(e.lookupVariable("COPILOT_HOME"), e.joinPath(e.Home, ".copilot")), "mcp-config.json")
-}
-
-// locateOpencode returns the file of opencode, which has the same place on every platform.
-func locateOpencode(e Env) Location {
-	return e.inDir(e.joinPath(cmp.Or(e.lookupVariable("XDG_CONFIG_HOME"), e.joinPath(e.Home, ".config")), "opencode"), "opencode.json")
-}
-
-func locateQwen(e Env) Location {
-	dir := cmp.Or(e.lookupVariable("QWEN_HOME"), e.joinPath(e.Home, ".qwen"))
-	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
-		dir = e.joinPath(e.Home, rest)
-	}
-	return e.inDir(dir, "settings.json")
-}
-
 func locateCline(e Env) Location {
 	dir := cmp.Or(e.lookupVariable("CLINE_DIR"), e.joinPath(e.Home, ".cline"))
 	data := cmp.Or(e.lookupVariable("CLINE_DATA_DIR"), e.joinPath(dir, "data"))
 	path := cmp.Or(e.lookupVariable("CLINE_MCP_SETTINGS_PATH"), e.joinPath(data, "settings", "cline_mcp_settings.json"))
 	return Location{Path: path, Markers: []string{dir, data}}
-}
-
-func locateContinue(e Env) Location {
-	return e.inDir(cmp.Or(e.lookupVariable("CONTINUE_GLOBAL_DIR"), e.joinPath(e.Home, ".continue")), "config.yaml")
-}
-
-// inDir returns the location of a file in the directory of a client.
-func (e Env) inDir(dir, name string) Location {
-	return Location{Path: e.joinPath(dir, name), Markers: []string{dir}}
 }

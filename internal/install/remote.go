@@ -22,11 +22,11 @@ const (
 
 // NeedsToken reports whether the client cannot refer to an environment variable, so that the
 // value of the token is written into its file.
-func (c Client) NeedsToken() bool { return c.reference == "" }
+func (c Client) NeedsToken() bool { return c.Reference == "" }
 
 // Bridged reports whether the client only starts programs, so that it reaches a URL through
 // guideway connect.
-func (c Client) Bridged() bool { return c.bridge }
+func (c Client) Bridged() bool { return c.Bridge }
 
 // newEntry returns the entry of a request, and whether it contains a token.
 func (c Client) newEntry(req Request) (e Entry, secret bool, err error) {
@@ -41,7 +41,7 @@ func (c Client) newEntry(req Request) (e Entry, secret bool, err error) {
 		return e, false, guideway.Errorf(guideway.CodeInvalid, "the configuration of %s must contain the token itself, but %s is not set", c.Title, req.TokenEnv).
 			WithFix("set %s to the token, then run the same command again: the token is written into the file, which only you can read", req.TokenEnv)
 	}
-	if c.bridge {
+	if c.Bridge {
 		return connectEntry(req), req.Token != "", nil
 	}
 	e = Entry{URL: req.URL}
@@ -50,7 +50,7 @@ func (c Client) newEntry(req Request) (e Entry, secret bool, err error) {
 	case c.NeedsToken():
 		e.Authorization, secret = "Bearer "+req.Token, true
 	default:
-		e.Authorization = fmt.Sprintf(c.reference, req.TokenEnv)
+		e.Authorization = fmt.Sprintf(c.Reference, req.TokenEnv)
 	}
 	return e, secret, nil
 }
@@ -82,7 +82,7 @@ func (c Client) entryNotes(req Request, secret bool) []string {
 		notes = append(notes, fmt.Sprintf("the file contains the value of %s, because %s cannot refer to an environment variable; only you can read the file, unless %s changes its permissions", req.TokenEnv, c.Title, c.Title))
 	case req.TokenEnv != "":
 		notes = append(notes, fmt.Sprintf("%s reads the token from the environment variable %s when it starts", c.Title, req.TokenEnv))
-	case !c.bridge || remote:
+	case !c.Bridge || remote:
 		notes = append(notes, "the entry has no token; add one with --token-env NAME if the server answers 401")
 	}
 	if remote && u.Scheme == "http" {

@@ -42,18 +42,18 @@ type Server struct {
 // Servers lists the servers in a client's configuration by name. It omits Guideway's own
 // entry.
 func Servers(env Env, client Client, src []byte) ([]Server, error) {
-	d, err := client.form.parse(src)
+	d, err := client.Form.parse(src)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read the configuration of %s: %w", client.Title, withPosition(err)).
 			WithFix("fix the configuration file of %s", client.Title)
 	}
-	entries := serversOf(d.values()[client.form.key])
+	entries := serversOf(d.values()[client.Form.Key])
 	if client.ID == "claude-code" && env.Dir != "" {
 		// Claude Code stores the servers of a single directory in the same file. They take precedence.
 		projects, _ := d.values()["projects"].(map[string]any)
 		local, _ := projects[env.Dir].(map[string]any)
 		all := maps.Clone(entries)
-		maps.Copy(all, serversOf(local[client.form.key]))
+		maps.Copy(all, serversOf(local[client.Form.Key]))
 		entries = all
 	}
 	var list []Server

@@ -8,20 +8,20 @@ import (
 
 // shape is the form of the entries of a client.
 type shape struct {
-	// wrap is the member of an entry that contains the connection. It is empty if the
+	// Wrap is the member of an entry that contains the connection. It is empty if the
 	// connection is the entry.
-	wrap string
-	// local and remote are the values of the member type of a program and of a URL. They are
+	Wrap string
+	// Local and Remote are the values of the member type of a program and of a URL. They are
 	// empty if entries have no such member.
-	local, remote string
-	// url is the member of the URL, and env that of the environment variables.
-	url, env string
-	// auth is the path of the token, if it is not the usual header.
-	auth []string
-	// list reports whether the member command is a list that includes the arguments.
-	list bool
-	// more are further members of a new entry.
-	more []field
+	Local, Remote string
+	// URL is the member of the URL, and Env that of the environment variables.
+	URL, Env string
+	// Auth is the path of the token, if it is not the usual header.
+	Auth []string
+	// List reports whether the member command is a list that includes the arguments.
+	List bool
+	// More are further members of a new entry: texts, lists of texts or flags.
+	More map[string]any
 }
 
 // field is a member of an object to write. Its value is a string, a bool, a []string, a
@@ -47,8 +47,8 @@ func nestValue(path []string, val any) []field {
 
 // connectionOf returns the connection in an entry and its path.
 func (s shape) connectionOf(entry map[string]any) (connection map[string]any, path []string) {
-	if inner, ok := entry[s.wrap].(map[string]any); ok && s.wrap != "" {
-		return inner, []string{s.wrap}
+	if inner, ok := entry[s.Wrap].(map[string]any); ok && s.Wrap != "" {
+		return inner, []string{s.Wrap}
 	}
 	return entry, nil
 }
@@ -56,8 +56,8 @@ func (s shape) connectionOf(entry map[string]any) (connection map[string]any, pa
 // authorizationPath returns the path of the token in a connection. The case of the header is
 // that of the file.
 func (s shape) authorizationPath(connection map[string]any) []string {
-	if s.auth != nil {
-		return s.auth
+	if s.Auth != nil {
+		return s.Auth
 	}
 	headers, _ := connection["headers"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -73,14 +73,14 @@ func (s shape) readEntry(entry map[string]any) Entry {
 	connection, _ := s.connectionOf(entry)
 	var e Entry
 	e.Command, _ = connection["command"].(string)
-	e.URL, _ = connection[s.url].(string)
+	e.URL, _ = connection[s.URL].(string)
 	e.Args = textsOf(connection["args"])
-	if s.list {
+	if s.List {
 		if e.Args = textsOf(connection["command"]); len(e.Args) > 0 {
 			e.Command, e.Args = e.Args[0], e.Args[1:]
 		}
 	}
-	variables, _ := connection[s.env].(map[string]any)
+	variables, _ := connection[s.Env].(map[string]any)
 	for name, value := range variables {
 		// Other values are not variables that Entry can hold; they stay in the file.
 		if text, ok := value.(string); ok {
@@ -116,15 +116,15 @@ func (s shape) isPatchable(entry map[string]any, old, e Entry) bool {
 	}
 	kind := asText(connection["type"])
 	if e.URL != "" {
-		return old.URL != "" && connection["command"] == nil && (kind == "" || kind == s.remote) &&
-			(len(s.auth) == 1 || isObject(s.authorizationPath(connection)[0])) && (old.Authorization == "" || e.Authorization != "")
+		return old.URL != "" && connection["command"] == nil && (kind == "" || kind == s.Remote) &&
+			(len(s.Auth) == 1 || isObject(s.authorizationPath(connection)[0])) && (old.Authorization == "" || e.Authorization != "")
 	}
 	for _, key := range []string{"url", "httpUrl", "serverUrl"} {
 		if connection[key] != nil {
 			return false
 		}
 	}
-	return old.Command != "" && slices.Contains([]string{"", "stdio", "local"}, kind) && isObject(s.env)
+	return old.Command != "" && slices.Contains([]string{"", "stdio", "local"}, kind) && isObject(s.Env)
 }
 
 // changedValues returns the values of an entry that differ from those of an earlier one.
@@ -139,10 +139,10 @@ func (s shape) changedValues(entry map[string]any, old, e Entry) []change {
 	command, args := old.Command != e.Command, !slices.Equal(old.Args, e.Args)
 	switch {
 	case e.URL != "":
-		add(s.remote != "" && connection["type"] == nil, s.remote, "type")
-		add(old.URL != e.URL, e.URL, s.url)
+		add(s.Remote != "" && connection["type"] == nil, s.Remote, "type")
+		add(old.URL != e.URL, e.URL, s.URL)
 		add(old.Authorization != e.Authorization, e.Authorization, s.authorizationPath(connection)...)
-	case s.list:
+	case s.List:
 		add(command || args, append([]string{e.Command}, e.Args...), "command")
 	default:
 		add(command, e.Command, "command")
@@ -150,7 +150,7 @@ func (s shape) changedValues(entry map[string]any, old, e Entry) []change {
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 		have, ok := old.Env[name]
-		add(!ok || have != e.Env[name], e.Env[name], s.env, name)
+		add(!ok || have != e.Env[name], e.Env[name], s.Env, name)
 	}
 	return list
 }
@@ -159,32 +159,39 @@ func (s shape) changedValues(entry map[string]any, old, e Entry) []change {
 func (s shape) entryFields(e Entry) []field {
 	var f []field
 	add := func(key string, val any) { f = append(f, field{key, val}) }
-	kind := s.local
+	kind := s.Local
 	if e.URL != "" {
-		kind = s.remote
+		kind = s.Remote
 	}
 	if kind != "" {
 		add("type", kind)
 	}
 	switch {
 	case e.URL != "":
-		add(s.url, e.URL)
+		add(s.URL, e.URL)
 		if e.Authorization != "" {
 			f = append(f, nestValue(s.authorizationPath(nil), e.Authorization)...)
 		}
-	case s.list:
+	case s.List:
 		add("command", append([]string{e.Command}, e.Args...))
 	default:
 		add("command", e.Command)
 		add("args", e.Args)
 	}
 	if len(e.Env) > 0 {
-		add(s.env, variableFields(e.Env))
+		add(s.Env, variableFields(e.Env))
 	}
-	if s.wrap != "" {
-		f = []field{{s.wrap, f}}
+	if s.Wrap != "" {
+		f = []field{{s.Wrap, f}}
 	}
-	return append(f, s.more...)
+	for _, key := range slices.Sorted(maps.Keys(s.More)) {
+		if list, ok := s.More[key].([]any); ok {
+			add(key, textsOf(list))
+		} else {
+			add(key, s.More[key])
+		}
+	}
+	return f
 }
 
 // variableFields returns environment variables as members in order.

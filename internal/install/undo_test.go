@@ -123,7 +123,7 @@ func TestUndoBrokenFile(t *testing.T) {
 // the backup.
 func TestUndoProperty(t *testing.T) {
 	t.Parallel()
-	form := findClient(t, "vscode").form
+	form := findClient(t, "vscode").Form
 	rapid.Check(t, func(t *rapid.T) {
 		gap := rapid.SampledFrom([]string{"", " ", "\n", "\r\n\t", "/* c */", " // l\n", "\n  // l\r\n  "})
 		space := func() string { return gap.Draw(t, "gap") }
@@ -158,7 +158,7 @@ func TestUndoProperty(t *testing.T) {
 // backup, and the file has exactly one more server.
 func TestUndoPropertyYAML(t *testing.T) {
 	t.Parallel()
-	form := findClient(t, "continue").form
+	form := findClient(t, "continue").Form
 	rapid.Check(t, func(t *rapid.T) {
 		nl := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line end")
 		pick := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
@@ -185,7 +185,7 @@ func TestUndoPropertyYAML(t *testing.T) {
 		if err != nil {
 			t.Fatalf("put into %q: %v", src, err)
 		}
-		d, err := readYAML(after, form.key)
+		d, err := readYAML(after, form.Key)
 		if err != nil || len(d.tree["mcpServers"].([]any)) != servers+1 {
 			t.Fatalf("%v: the file has %v servers, want %d\n%s", err, d.tree["mcpServers"], servers+1, after)
 		}

@@ -141,8 +141,8 @@ func (f *Fetcher) addAddress(err error) error {
 	return said
 }
 
-// readCredentials returns the user and the token for the host; the token is "" if there is
-// none.
+// readCredentials returns the user and the token for the host; the token is "" if no
+// variable or setting has one.
 func (f *Fetcher) readCredentials() (user, token string) {
 	if f.address.secret != "" {
 		return cmp.Or(f.address.user, userFor(f.address.host)), f.address.secret
