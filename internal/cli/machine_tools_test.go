@@ -249,3 +249,41 @@ func TestAgentCallsCrashingUpstream(t *testing.T) {
 	}
 	d.wantCommand(app.ExitOK, `told: it_was_sent`, "machine input "+got.RunID+" --outcome done --result it_was_sent --model openai:m --json")
 }
+
+// TestAgentKeepsItsTools checks that a run does not continue after a hook graph or a tool
+// that it pinned at its start is gone, until it is back or a person accepts the change with
+// the passphrase.
+func TestAgentKeepsItsTools(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayProject(t)
+	fails, answers := filepath.Join(t.TempDir(), "fails.json"), filepath.Join(t.TempDir(), "answers.json")
+	writeFile(t, fails, `[{"fault": "401"}]`)
+	writeFile(t, answers, `{"rules": [{"content": "done"}]}`)
+	d.wantCommand(app.ExitOK, "", "hooks import --template block-by-argument --id block --upstream one --tool params")
+	d.wantCommand(app.ExitOK, "", "hooks enable block")
+	machine := machineOf(t, t.TempDir(), `["one__params", "one__count"]`)
+	begin := func() string {
+		code, out := d.runCommand("machine run " + machine + " --input task=go --model scripted:" + fails)
+		id := regexp.MustCompile(`m_[0-9a-z]{23}`).FindString(out)
+		if code != app.ExitFailed || id == "" {
+			t.Fatalf("exit code %d: %s", code, out)
+		}
+		return id
+	}
+	wantResume := func(code int, text, id, more string, typed ...string) {
+		t.Helper()
+		d.wantCommand(code, text, "machine resume "+id+" --model scripted:"+answers+more, typed...)
+	}
+	first, second := begin(), begin()
+	d.wantCommand(app.ExitOK, "", "hooks disable block")
+	wantResume(app.ExitFailed, "the hook graph block (", first, "")
+	d.wantCommand(app.ExitOK, "", "hooks enable block")
+	wantResume(app.ExitOK, "done", first, "")
+	d.wantCommand(app.ExitOK, "", "upstream remove one")
+	wantResume(app.ExitFailed, "the tool one__count (", second, "")
+	d.addTestUpstream(count, "good")
+	d.wantCommand(app.ExitOK, "", "hooks disable block")
+	d.wantCommand(app.ExitOK, "", "runs approve --set-passphrase", "four words in a row", "four words in a row")
+	wantResume(app.ExitFailed, "incorrect passphrase", second, " --accept-tools", "something else")
+	wantResume(app.ExitOK, "done", second, " --accept-tools", "four words in a row")
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
@@ -18,13 +19,26 @@ type CallableTool struct {
 	Name, Advertised string
 	// Definition is the tool as clients see it.
 	Definition json.RawMessage
+	// Hash is the hash of the tool's pin, or of Definition if a hook added the tool. Hooks are
+	// the hashes of the hooks that apply to calls of the tool.
+	Hash  string
+	Hooks map[string]string
 }
 
 // CallableTools returns the tools that a client may call, after the list hooks, even if the
 // client itself is offered tool search only. It serves agents of this server, which choose
 // tools by name.
 func (g *Gateway) CallableTools(ctx context.Context, c *Client) []CallableTool {
-	return lists.Map(g.listedTools(ctx, c), func(t *tool) CallableTool { return CallableTool{t.full, t.name, t.shown} })
+	return lists.Map(g.listedTools(ctx, c), func(t *tool) CallableTool {
+		out := CallableTool{Name: t.full, Advertised: t.name, Definition: t.shown, Hash: t.hash}
+		if out.Hash == "" {
+			out.Hash = digest.Hex(t.shown)
+		}
+		if g.opts.Hooks != nil {
+			out.Hooks = g.opts.Hooks.Versions(t.member.Name(), t.original)
+		}
+		return out
+	})
 }
 
 // Names holds the full tool names that are known without asking an upstream.

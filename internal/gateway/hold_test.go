@@ -449,6 +449,8 @@ func TestHoldRules(t *testing.T) {
 // holdHooks changes the arguments of calls, and then holds the calls.
 type holdHooks struct{ tool string }
 
+func (holdHooks) Versions(string, string) map[string]string { return nil }
+
 func (h holdHooks) Applies(method, _, tool string) bool {
 	return method == "tools/call" && tool == h.tool
 }

@@ -19,6 +19,9 @@ type Hooks interface {
 	// Applies reports whether a hook applies to a method of an upstream's tool; the tool is
 	// "" for other methods than tools/call. It is called for every request.
 	Applies(method, upstream, tool string) bool
+	// Versions returns the hashes of the hooks that apply to calls of a tool or to the list of
+	// tools of its upstream, by their ids.
+	Versions(upstream, tool string) map[string]string
 	// Around runs the hooks of a request. send sends the request itself and may be called
 	// at most once. If the hooks redirected the call to another tool, send calls Around
 	// again with the context that it gets, and only the hooks that have not run yet are
@@ -291,7 +294,7 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 		name := m.namePrefix() + original
 		t := tool{entry: entry{member: m, original: original, name: name, full: name}, description: jsonrpc.TextMember(raw, "description")}
 		if old := known[original]; old != nil {
-			t.name, t.full, t.uses = old.name, old.full, old.uses
+			t.name, t.full, t.uses, t.hash = old.name, old.full, old.uses, old.hash
 		} else if replaceInvalid(name) != name || len(name) > maxAdvertised {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave a tool the invalid name %q", clipText(original, maxName)).
 				WithFix("use letters, digits, dots, dashes and underscores, and at most %d bytes with the upstream's prefix", maxAdvertised)

@@ -58,6 +58,8 @@ func TestHooksOnResourcesAndPrompts(t *testing.T) {
 // progressHooks drops or changes the progress messages of calls, with two nested changes.
 type progressHooks struct{ seen []string }
 
+func (*progressHooks) Versions(string, string) map[string]string { return nil }
+
 func (*progressHooks) Applies(method, _, tool string) bool {
 	return method == "tools/call" && tool == "slow"
 }

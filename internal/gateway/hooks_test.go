@@ -26,6 +26,8 @@ type replaceHooks struct {
 	calls []string
 }
 
+func (*replaceHooks) Versions(string, string) map[string]string { return nil }
+
 func (h *replaceHooks) Applies(method, _, tool string) bool { return h.pairs[method+" "+tool] != nil }
 
 func (h *replaceHooks) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {

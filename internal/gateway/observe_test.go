@@ -122,6 +122,8 @@ func TestOutcomes(t *testing.T) {
 // refusingHooks answers calls of env and refuses calls of count.
 type refusingHooks struct{}
 
+func (*refusingHooks) Versions(string, string) map[string]string { return nil }
+
 func (*refusingHooks) Applies(_, _, tool string) bool { return tool == "env" || tool == "count" }
 
 func (*refusingHooks) Around(_ context.Context, call gateway.HookCall, _ func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {

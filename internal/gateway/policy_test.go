@@ -164,6 +164,8 @@ func TestPolicyAfterHooks(t *testing.T) {
 // scopeHooks records the run and the step of each call.
 type scopeHooks struct{ seen chan string }
 
+func (scopeHooks) Versions(string, string) map[string]string { return nil }
+
 func (scopeHooks) Applies(method, _, _ string) bool { return method == "tools/call" }
 
 func (h scopeHooks) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {

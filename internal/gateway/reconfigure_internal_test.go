@@ -17,6 +17,8 @@ import (
 // changingHooks change the configuration after the lookup of a call.
 type changingHooks struct{ change func() }
 
+func (*changingHooks) Versions(string, string) map[string]string { return nil }
+
 func (h *changingHooks) Applies(method, _, _ string) bool { return method == methodCall }
 
 func (h *changingHooks) Around(ctx context.Context, call HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {

@@ -67,6 +67,9 @@ type tool struct {
 	description string
 	// definition is the definition of the upstream, which the tool's pin covers.
 	definition json.RawMessage
+	// hash is the hash of the tool's pin; "" for an invalid definition and for a tool that a
+	// hook added.
+	hash string
 	// headers are the arguments that are also sent as headers.
 	headers []upstream.HeaderArgument
 	uses    uses
@@ -254,7 +257,8 @@ func (s *surface) findPrompt(m *member, original string) *entry {
 func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, waiting map[string]string) {
 	prefix := m.namePrefix()
 	uris := uriRewriter{surface: s, member: m}
-	for _, raw := range c.Tools {
+	hashed := g.hashEntries(c) // begins with the tools
+	for i, raw := range c.Tools {
 		original := jsonrpc.TextMember(raw, "name")
 		rule := m.Tools[original]
 		if rule.Hide {
@@ -265,7 +269,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, waiting m
 			s.addNote(m, original, "the tool is omitted: its name is reserved or already in use")
 			continue
 		}
-		t := &tool{entry: entry{member: m, name: name, full: full, original: original}, definition: raw}
+		t := &tool{entry: entry{member: m, name: name, full: full, original: original}, definition: raw, hash: hashed[i].hash}
 		if rule.Description != "" {
 			t.description = rule.Description
 		} else {

@@ -44,6 +44,8 @@ func (r *fixture) aboutTask(t *testing.T, user, capabilities, method, handle str
 // switchedHooks apply to all calls while they are on, and change nothing.
 type switchedHooks struct{ on atomic.Bool }
 
+func (*switchedHooks) Versions(string, string) map[string]string { return nil }
+
 func (h *switchedHooks) Applies(method, _, _ string) bool {
 	return method == "tools/call" && h.on.Load()
 }

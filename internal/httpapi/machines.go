@@ -28,6 +28,7 @@ type Machines interface {
 	Input(ctx context.Context, c run.Caller, id string, answer driver.InputAnswer) (*driver.Status, error)
 	Decide(ctx context.Context, c run.Caller, id string, answer driver.OutcomeAnswer) (*driver.Status, error)
 	Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*driver.Status, error)
+	AcceptTools(ctx context.Context, c run.Caller, id string) (*driver.Status, error)
 	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
 	Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error)
 	Watch(id string) (updates <-chan driver.Update, cancel func())
@@ -265,9 +266,22 @@ func (a *api) machineInput(c *call, body machineInputBody) (any, error) {
 	return object{"run": s}, err
 }
 
-func (a *api) resumeMachine(c *call, limits machineengine.Limits) (any, error) {
+// resumeBody is the body of resumeMachine.
+type resumeBody struct {
+	machineengine.Limits
+	// AcceptTools continues the run with the present tools and hook graphs.
+	AcceptTools bool `json:"acceptTools"`
+}
+
+func (a *api) resumeMachine(c *call, body resumeBody) (any, error) {
+	limits := body.Limits
 	if limits.States < 0 || limits.Calls < 0 || limits.Tokens < 0 || limits.Cost < 0 || limits.Millis < 0 || limits.ToolCalls < 0 {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "one of the budgets states, calls, tokens, cost, millis and toolCalls is negative").WithFix("set each budget to a new total that is not negative, or omit the budget")
+	}
+	if body.AcceptTools {
+		if _, err := a.Machines.AcceptTools(c.Context(), c.runCaller(), c.PathValue("id")); err != nil {
+			return nil, err
+		}
 	}
 	s, err := a.Machines.Resume(c.Context(), c.runCaller(), c.PathValue("id"), limits)
 	return object{"run": s}, err

@@ -169,6 +169,8 @@ func TestMachineRuns(t *testing.T) {
 		t.Errorf("the first event of the demonstration is %v", details.Data)
 	}
 	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/input", `{"value":"yes"}`)
+	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/resume", `{"acceptTools":true}`)
+	s.wantStatus(t, 200, person, "POST", at+"/resume", `{"acceptTools":true}`)
 	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", at+"/input", answer("perhaps"))
 	s.wantCode(t, 409, guideway.CodeRefused, person, "POST", at+"/input", `{"value":"yes"}`)
 	s.wantStatus(t, 200, person, "POST", at+"/input", answer("yes"))

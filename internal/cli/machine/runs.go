@@ -30,6 +30,7 @@ type machineRefOptions struct {
 	Model   string
 	Seq     int64
 	JSON    bool
+	Accept  bool
 	Limits  limitFlags
 }
 
@@ -172,6 +173,7 @@ func newMachineResumeCmd(a *app.App, do func(context.Context, *machineRefOptions
 	}
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on: openai:NAME, anthropic:NAME or scripted:FILE")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
+	cmd.Flags().BoolVar(&o.Accept, "accept-tools", false, "continue with the present tools and hook graphs, even if they changed")
 	o.Limits.addFlags(cmd)
 	return cmd
 }
@@ -182,11 +184,27 @@ func runMachineResume(ctx context.Context, o *machineRefOptions) error {
 		return app.UsageError{Err: err}
 	}
 	return o.withModels(ctx, func(ctx context.Context, d *machineDeps) error {
+		if o.Accept {
+			if err := d.acceptTools(ctx, o.Run); err != nil {
+				return err
+			}
+		}
 		if _, err := d.runs.Resume(ctx, d.caller, o.Run, limits); err != nil {
 			return err
 		}
 		return d.continueRun(ctx, o.Run, o)
 	})
+}
+
+// acceptTools accepts the present tools for a run, after the passphrase.
+func (d *machineDeps) acceptTools(ctx context.Context, id string) error {
+	if err := d.checkPassphrase(ctx); err != nil {
+		return err
+	}
+	caller := d.caller
+	caller.Via = run.ViaTerminal
+	_, err := d.runs.AcceptTools(ctx, caller, id)
+	return err
 }
 
 func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions) error) *cobra.Command {

@@ -134,6 +134,11 @@ func (h *ActiveHooks) Applies(method, upstream, tool string) bool {
 	return h.active.Load().Applies(hookdef.Type(method), upstream, tool)
 }
 
+// Versions implements gateway.Hooks.
+func (h *ActiveHooks) Versions(upstream, tool string) map[string]string {
+	return h.active.Load().Versions(upstream, tool)
+}
+
 // hookPass is in the context of a request that has passed through graphs. passed are these
 // graphs, which do not run again if the call is redirected. set is the set that was active
 // when the request began: later changes of the approvals do not apply to the request.

@@ -202,6 +202,11 @@ func (l *lazyMachines) Resume(ctx context.Context, c run.Caller, id string, limi
 	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Resume(ctx, c, id, limits) })
 }
 
+// AcceptTools implements httpapi.Machines.
+func (l *lazyMachines) AcceptTools(ctx context.Context, c run.Caller, id string) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.AcceptTools(ctx, c, id) })
+}
+
 // Fork implements httpapi.Machines.
 func (l *lazyMachines) Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error) {
 	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Fork(ctx, c, id, seq) })

@@ -208,7 +208,7 @@ func toolInfo(tool gateway.CallableTool) (info engine.ToolInfo, ok bool) {
 	}
 	info = engine.ToolInfo{
 		Definition: llm.Definition{Name: ModelToolName(tool.Name), Description: t.Description, Parameters: t.InputSchema},
-		Repeatable: t.Annotations.ReadOnly || t.Annotations.Idempotent,
+		Repeatable: t.Annotations.ReadOnly || t.Annotations.Idempotent, Hash: tool.Hash, Hooks: tool.Hooks,
 	}
 	const longest = 64
 	return info, len(info.Name) <= longest

@@ -17,6 +17,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/keyfile"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
@@ -205,7 +208,31 @@ func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config
 	}
 	heads := checkHeads(ctx, own, journal, chainKey)
 	heads.Name = "machine heads"
-	return []Check{store, heads}
+	return append([]Check{store, heads}, checkMachineTools(ctx, cfg, own, journal, chainKey)...)
+}
+
+// checkMachineTools returns a check for each run of this user that is paused because its tools
+// or hook graphs changed.
+func checkMachineTools(ctx context.Context, cfg, own *config.Config, journal app.JournalStore, key run.Key) (checks []Check) {
+	user, err := app.LocalUser(cfg)
+	var service *driver.Service
+	if err == nil {
+		service, err = driver.New(driver.Options{Journal: app.SealJournal(own, journal), Key: key})
+	}
+	caller := run.Caller{Principal: guideway.Principal{User: user}}
+	var list []run.Record
+	if err == nil {
+		list, err = service.List(ctx, caller, run.Filter{Statuses: []engine.Status{engine.StatusWaiting}})
+	}
+	for _, r := range list {
+		if s, err := service.Status(ctx, caller, r.ID); err == nil && s.Pause != nil && s.Pause.Code == machineengine.PauseTools {
+			checks = append(checks, Check{Name: "machine run", Status: CheckWarn, Message: r.ID + " is paused: " + s.Pause.Message, Fix: s.Pause.Fix})
+		}
+	}
+	if err != nil {
+		checks = append(checks, Check{Name: "machine run", Status: CheckFail, Message: err.Error(), Fix: guideway.ErrorFix(err)})
+	}
+	return checks
 }
 
 // checkCheckpoints checks the storage, the contents, the limits and the encryption of

@@ -262,6 +262,22 @@ func (s *Set) Chain(t hookdef.Type, upstream, tool string) ([]*Program, error) {
 	return chain, nil
 }
 
+// Versions returns the hashes of the active graphs that apply to calls of a tool or to the
+// list of tools of its upstream, by their ids.
+func (s *Set) Versions(upstream, tool string) map[string]string {
+	versions := map[string]string{}
+	add := func(t hookdef.Type, tool string) {
+		for _, l := range s.Links(t) {
+			if l.program != nil && l.appliesTo(upstream, tool) {
+				versions[l.ID] = l.program.graph.Pin
+			}
+		}
+	}
+	add(hookdef.ToolsCall, tool)
+	add(hookdef.ToolsList, "")
+	return versions
+}
+
 func (l *Link) appliesTo(upstream, tool string) bool {
 	return len(l.Bindings) == 0 || slices.ContainsFunc(l.Bindings, func(b hookdef.Binding) bool { return b.Has(upstream, tool) })
 }

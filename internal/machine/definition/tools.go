@@ -25,6 +25,16 @@ func (m *Machine) WantsTools() bool {
 	return false
 }
 
+// AllowsTool reports whether any role of the machine may use a tool.
+func (m *Machine) AllowsTool(name string) bool {
+	for _, r := range m.Roles {
+		if r.Allows(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // Policy returns the first policy that matches a tool, or the zero value if none matches.
 func (m *Machine) Policy(name string) ToolPolicy {
 	for _, p := range m.Tools {

@@ -64,20 +64,29 @@ func (b *Background) runWorker(workers int) {
 	}
 }
 
-// executeJob drives the run of a job until it rests. If the run could not be loaded because
-// the store is not available, it tries again. All other errors are recorded: the run released
-// its lease with a job for another attempt.
+// executeJob drives the run of a job until it rests. The job has served its purpose when the
+// run rests, when another process drives it, or when its lease was released with another job.
+// If the store is not available before that, or the process ends, it returns an error, so
+// that the job is executed again.
 func (b *Background) executeJob(ctx context.Context, j run.Job) error {
 	const first, longest = 100 * time.Millisecond, 5 * time.Second
 	defer b.watchers.dropRecent(j.Run)
 	for delay := first; ; delay = min(2*delay, longest) {
 		_, err := b.Drive(ctx, j.User, j.Run, func(u Update) { b.watchers.sendUpdate(j.Run, u) })
-		if err == nil || ctx.Err() != nil || guideway.ErrorCode(err) == guideway.CodeConflict || errors.Is(err, errLost) {
+		var released releasedError
+		hasJob := errors.As(err, &released)
+		switch {
+		case err == nil, guideway.ErrorCode(err) == guideway.CodeConflict, errors.Is(err, errLost), lacksTools(err), hasJob && ctx.Err() != nil:
 			return nil
+		case ctx.Err() != nil:
+			return err
 		}
 		b.log.Warn("a machine run was interrupted", "run", j.Run, "error", err)
-		if guideway.ErrorCode(err) != guideway.CodeUnavailable || errors.Is(err, errUntrusted) || delay == longest || ctxsleep.For(ctx, delay) != nil {
+		if hasJob || guideway.ErrorCode(err) != guideway.CodeUnavailable || errors.Is(err, errUntrusted) {
 			return nil
+		}
+		if delay == longest || ctxsleep.For(ctx, delay) != nil {
+			return err
 		}
 	}
 }

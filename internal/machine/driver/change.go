@@ -24,6 +24,8 @@ const (
 	RuleBudget = "machine-budget"
 	// RulePermit refuses to resume a run whose user lost the permission to continue it.
 	RulePermit = "machine-permit"
+	// RuleTools refuses to continue a run whose tools or hook graphs changed.
+	RuleTools = "machine-tools"
 	// RuleOutcome refuses a decision on a call that needs none.
 	RuleOutcome = "machine-outcome"
 )
@@ -273,6 +275,10 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		case st.Pause.Code == machineengine.PausePermit:
 			if why, err := s.permitReason(ctx, l); err != nil || why != "" {
 				return orRefused(err, newRefusal(id, RulePermit, why, st.Pause.Fix))
+			}
+		case st.Pause.Code == machineengine.PauseTools:
+			if _, _, err := s.pinnedTools(ctx, l); err != nil {
+				return err
 			}
 		}
 		e := machineengine.Event{Kind: machineengine.KindResumed}

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -68,12 +69,12 @@ func (s *Service) driveRun(ctx context.Context, user, id string, observe func(Up
 		return 0, err
 	}
 	defer leave()
-	l, err := s.takeOver(ctx, user, id)
+	l, tools, err := s.takeOver(ctx, user, id, schedule)
 	if l == nil || err != nil {
 		return 0, err
 	}
 	l.state.ClearWait() // the run rested for this time
-	d := &drive{s: s, l: l, observe: observe, schedule: schedule}
+	d := &drive{s: s, l: l, observe: observe, schedule: schedule, tools: tools, known: tools != nil}
 	ctx, end := d.beginActivity(ctx, Activity{Kind: ActivityRun})
 	err = d.runEffects(ctx)
 	end(d.endingOf(err))
@@ -90,8 +91,11 @@ func (s *Service) driveRun(ctx context.Context, user, id string, observe func(Up
 // error. A job continues the run, at once if the process ends. If the release fails too, the
 // lease ends with the process. It returns nil if the run was cancelled.
 func (d *drive) endInterrupted(ctx context.Context, cause error) error {
-	if d.wait = retryDelay; ctx.Err() != nil {
+	switch d.wait = retryDelay; {
+	case ctx.Err() != nil:
 		d.wait = 0
+	case lacksTools(cause):
+		d.wait = firstPutBack
 	}
 	for {
 		err := d.retryUnavailable(ctx, d.reload)
@@ -107,25 +111,53 @@ func (d *drive) endInterrupted(ctx context.Context, cause error) error {
 			return errors.Join(cause, err)
 		case cancelled:
 			return nil
+		case d.schedule:
+			return releasedError{cause}
 		}
 		return cause
 	}
 }
 
-// takeOver loads a run and takes its lease. It returns nil if there is nothing to do. It
-// retries on a conflict, because late writes of a dead process may arrive.
-func (s *Service) takeOver(ctx context.Context, user, id string) (*loaded, error) {
+// releasedError is an error of a drive after which a job drives the run again.
+type releasedError struct{ error }
+
+// Unwrap returns the error of the drive.
+func (e releasedError) Unwrap() error { return e.error }
+
+// takeOver loads a run and takes its lease. It returns nil if there is nothing to do, and
+// the tools of the run if it listed them. It retries on a conflict, because late writes of a
+// dead process may arrive. If this process lacks tools of the run, it leaves the run alone,
+// with a job for later if schedule is set.
+func (s *Service) takeOver(ctx context.Context, user, id string, schedule bool) (*loaded, []machineengine.ToolInfo, error) {
 	for n := 1; ; n++ {
 		l, _, err := s.loadRun(ctx, user, id, 0)
 		if err != nil || !s.needsDrive(l) {
-			return nil, err
+			return nil, nil, err
+		}
+		if err := s.leaseConflict(ctx, l); err != nil {
+			return nil, nil, err
+		}
+		tools, lacking, err := s.pinnedTools(ctx, l)
+		if lacksTools(err) && schedule {
+			return nil, nil, cmp.Or(s.putBack(ctx, id, lacking, err), err)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if l.state.LacksTools() {
+			if err := l.addEvent(machineengine.Event{Kind: machineengine.KindResumed}); err != nil {
+				return nil, nil, err
+			}
 		}
 		err = s.takeLease(ctx, l)
 		if err == nil {
-			return l, nil
+			s.mu.Lock()
+			delete(s.lacking, id)
+			s.mu.Unlock()
+			return l, tools, nil
 		}
-		if guideway.ErrorCode(err) != guideway.CodeConflict || len(l.buffer) == 0 || n == attempts {
-			return nil, err
+		if guideway.ErrorCode(err) != guideway.CodeConflict || n == attempts {
+			return nil, nil, err
 		}
 	}
 }
@@ -133,7 +165,7 @@ func (s *Service) takeOver(ctx context.Context, user, id string) (*loaded, error
 // needsDrive reports whether the run can make progress.
 func (s *Service) needsDrive(l *loaded) bool {
 	st := &l.state
-	return !st.Status.Ended() && st.Status != machineengine.StatusPaused && (st.Status != machineengine.StatusWaiting || st.Pending != nil)
+	return st.LacksTools() || !st.Status.Ended() && st.Status != machineengine.StatusPaused && (st.Status != machineengine.StatusWaiting || st.Pending != nil)
 }
 
 var (
@@ -238,14 +270,13 @@ func interruptedError(id string, err error) error {
 
 // decisionEnv returns the environment of the next decision.
 func (d *drive) decisionEnv(ctx context.Context) (machineengine.Env, error) {
-	if !d.known && d.s.o.Tools != nil && d.l.program.WantsTools() {
+	if !d.known && d.l.state.Pending == nil {
 		if err := d.flushResults(ctx); err != nil {
 			return machineengine.Env{}, err
 		}
-		tools, err := d.s.o.Tools.Tools(ctx, d.l.runScope())
+		tools, _, err := d.s.pinnedTools(ctx, d.l)
 		if err != nil {
-			return machineengine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools for the run: %w", err).
-				WithFix("guideway machine resume %s", d.l.rec.ID)
+			return machineengine.Env{}, err
 		}
 		d.tools, d.known = tools, true
 	}

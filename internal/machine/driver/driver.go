@@ -184,9 +184,11 @@ type Service struct {
 	instance *cluster.Instance
 	requests requestLimit
 
-	// mu guards programs, the cached definitions by hash.
+	// mu guards programs, the cached definitions by hash, and lacking, the runs that this
+	// process left to others.
 	mu       sync.Mutex
 	programs map[string]*machineengine.Program
+	lacking  map[string]leftRun
 }
 
 // New returns a Service.
@@ -204,7 +206,7 @@ func New(o Options) (*Service, error) {
 		o.Counter = estimate{}
 	}
 	instance := cluster.New(o.Owner, o.Store, o.Logger)
-	return &Service{o: o, instance: instance, requests: requestLimit{most: o.Requests, providers: map[string]chan struct{}{}}, programs: map[string]*machineengine.Program{}}, nil
+	return &Service{o: o, instance: instance, requests: requestLimit{most: o.Requests, providers: map[string]chan struct{}{}}, programs: map[string]*machineengine.Program{}, lacking: map[string]leftRun{}}, nil
 }
 
 // Close records that this process drives no more runs.

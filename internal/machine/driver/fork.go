@@ -96,6 +96,8 @@ func (s *Service) forkedEvents(ctx context.Context, c run.Caller, l *loaded, eve
 // sub-machine that was given one. A sub-machine that cannot be found counts as approved.
 func (s *Service) isHumanApproval(ctx context.Context, l *loaded, e run.Event) (bool, error) {
 	switch machineengine.Kind(e.Kind) {
+	case machineengine.KindToolsAccepted:
+		return true, nil
 	case machineengine.KindInputGiven, machineengine.KindSubIntent:
 	default:
 		return false, nil

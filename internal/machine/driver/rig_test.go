@@ -149,7 +149,16 @@ type tools struct {
 }
 
 func (t *tools) Tools(context.Context, driver.RunScope) ([]machineengine.ToolInfo, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.infos, nil
+}
+
+// offer replaces the available tools.
+func (t *tools) offer(list ...machineengine.ToolInfo) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.infos = list
 }
 
 func (t *tools) Call(_ context.Context, _ driver.RunScope, c machineengine.ToolCall) (machineengine.ToolResult, error) {

@@ -194,7 +194,13 @@ func (s *Service) createRun(ctx context.Context, b newRun) (*loaded, error) {
 	if s.o.Schedule && b.depth == 0 {
 		l.job = &run.Job{User: b.by.User, Run: b.id}
 	}
-	started := machineengine.Event{Kind: machineengine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow, Guided: b.guided}
+	tools, err := s.listTools(ctx, l.program, RunScope{User: b.by.User, Run: b.id, Machine: d.Name, Demo: b.demo, Allow: b.allow, Guided: b.guided})
+	if err != nil {
+		return nil, err
+	}
+	started := machineengine.Event{
+		Kind: machineengine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow, Guided: b.guided, Pins: pinTools(l.program, tools),
+	}
 	limits := capLimits(mergeLimits(l.program.DefaultLimits(), b.limits), b.most)
 	if limits != l.program.DefaultLimits() {
 		started.Limits = &limits

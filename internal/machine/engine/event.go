@@ -33,6 +33,7 @@ const (
 	KindInputRefused   Kind = "input_refused"
 	KindPaused         Kind = "paused"
 	KindResumed        Kind = "resumed"
+	KindToolsAccepted  Kind = "tools_accepted"
 	KindCompleted      Kind = "machine_completed"
 	KindCancelled      Kind = "machine_cancelled"
 )
@@ -57,6 +58,9 @@ type Event struct {
 	Demo   string                     `json:"demo,omitempty"`
 	Allow  json.RawMessage            `json:"allow,omitempty"`
 	Guided []string                   `json:"guided,omitempty"`
+	// Pins are the hashes of the tools that the run may call, and of the hook graphs that
+	// apply to them, at its start or when a person accepted them.
+	Pins map[string]string `json:"pins,omitempty"`
 
 	// Function is the called handler. Set, Unset and Contexts are the changes that it made,
 	// Next is the state that it returned, and Console its output. In the result of a
@@ -173,8 +177,8 @@ const (
 
 // Pause is the reason why a run is paused.
 type Pause struct {
-	// Code is PauseBudget, PausePermit, ErrorKindUnknownOutcome, or the kind of another
-	// RunError.
+	// Code is PauseBudget, PausePermit, PauseTools, ErrorKindUnknownOutcome, or the kind of
+	// another RunError.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
@@ -193,6 +197,10 @@ const PauseBudget = "budget"
 
 // PausePermit is the Code for a run whose user lost the permission to continue it.
 const PausePermit = "permit"
+
+// PauseTools is the Code for a run whose tools or hook graphs changed. A process that has
+// them as they were continues the run without a command.
+const PauseTools = "tools"
 
 // Limits are the current budgets; 0 means no limit.
 type Limits struct {

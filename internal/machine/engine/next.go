@@ -75,6 +75,10 @@ type ToolInfo struct {
 	// Repeatable is set if the tool declares that it may be called again: it is read-only
 	// or idempotent.
 	Repeatable bool
+	// Hash is the hash of the definition, and Hooks are those of the hook graphs that apply to
+	// calls of the tool, by their ids. A run pins them. A tool of this program has none.
+	Hash  string
+	Hooks map[string]string
 }
 
 // Env is the input of a decision besides the state.

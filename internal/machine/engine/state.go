@@ -27,6 +27,11 @@ const (
 // Ended reports whether the run is completed or cancelled.
 func (s Status) Ended() bool { return s == StatusCompleted || s == StatusCancelled }
 
+// LacksTools reports whether the run is paused because its tools or hook graphs changed.
+func (s *State) LacksTools() bool {
+	return s.Status == StatusPaused && s.Pause != nil && s.Pause.Code == PauseTools
+}
+
 // Step is a part of a state.
 type Step string
 
@@ -98,6 +103,8 @@ type State struct {
 	Allow json.RawMessage
 	// Guided are the guided runs whose steps restrict the tools of the agents.
 	Guided []string
+	// Pins are the hashes of the run's tools and hook graphs.
+	Pins map[string]string
 }
 
 // AgentCall is a call of an agent: requests to its model, and the rounds of tool calls
@@ -183,6 +190,10 @@ func (p *Program) applyControl(s *State, e Event) {
 			s.Limits = *e.Limits
 		}
 		s.clearError()
+	case KindToolsAccepted:
+		if s.Pins = e.Pins; s.LacksTools() {
+			s.Pause, s.Status = nil, StatusRunning
+		}
 	case KindCancelled:
 		s.Status, s.Reason, s.Pause = StatusCancelled, e.Reason, nil
 	}
@@ -226,7 +237,7 @@ func (s *State) clearError() {
 func (p *Program) applyStart(s *State, e Event) {
 	*s = State{
 		Status: StatusRunning, Inputs: e.Inputs, Data: map[string]json.RawMessage{}, Conversations: map[string][]llm.Message{},
-		Limits: p.DefaultLimits(), Index: e.Index, Depth: e.Depth, Demo: e.Demo, Allow: e.Allow,
+		Limits: p.DefaultLimits(), Index: e.Index, Depth: e.Depth, Demo: e.Demo, Allow: e.Allow, Pins: e.Pins,
 	}
 	if e.Limits != nil {
 		s.Limits = *e.Limits

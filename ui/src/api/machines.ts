@@ -89,7 +89,7 @@ export function useStartMachine() {
 /** What is commanded of a run of a machine. */
 export type MachineCommand =
   | { do: "input"; body: Schemas["MachineInput"] }
-  | { do: "resume"; body: Schemas["MachineLimits"] }
+  | { do: "resume"; body: Schemas["MachineResume"] }
   | { do: "cancel"; body: { reason?: string } }
   | { do: "fork"; body: { seq?: number } };
 

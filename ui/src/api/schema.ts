@@ -2899,6 +2899,17 @@ export interface components {
             millis?: number;
             toolCalls?: number;
         };
+        /** @description New budgets, as in MachineLimits, and the approval of changed tools. */
+        MachineResume: {
+            states?: number;
+            calls?: number;
+            tokens?: number;
+            cost?: number;
+            millis?: number;
+            toolCalls?: number;
+            /** @description Continue with the present tools and hook graphs in place of those at the start of the run. Only a person may accept them. */
+            acceptTools?: boolean;
+        };
         MachineAsked: {
             name: string;
             /** @enum {unknown} */
@@ -5134,7 +5145,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["MachineLimits"];
+                "application/json": components["schemas"]["MachineResume"];
             };
         };
         responses: {

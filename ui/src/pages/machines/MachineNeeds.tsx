@@ -38,6 +38,7 @@ export function MachineNeeds({ run }: { run: Run }) {
       <p className="prose">{pause.message}</p>
       {pause.fix === undefined ? null : <p className="quiet prose">{pause.fix}</p>}
       <button type="button" className="button button-main" disabled={busy} onClick={() => send({ do: "resume", body: raised.limits })}>{raised.verb}</button>
+      {pause.code === "tools" ? <button type="button" className="button" disabled={busy} onClick={() => send({ do: "resume", body: { acceptTools: true } })}>Accept the present tools</button> : null}
     </section>
   );
 }
