@@ -10,10 +10,10 @@ DEADCODE := bin/deadcode-$(DEADCODE_VERSION)
 DEADCODE_ROOTS := ./cmd/guideway ./validate ./release/sbom ./conformance/proxy ./conformance/fixture
 DEADCODE_FILTER := ^github.com/guideway-dev/guideway/(cmd|internal|release|conformance)/
 
-# The packages with goroutines or locks. The tests that kill processes or compare with
-# a model run nightly.
+# The packages with goroutines or locks of their own. All other packages, and the tests
+# that kill processes or compare with a model, run nightly.
 RACE_PACKAGES := $(addprefix ./internal/,run store/... session contexts contexts/checkpoint gateway/... \
-	hooks/admin hooks/sandbox/... catalog/... machine/driver mcp/... httpapi/... telemetry/...)
+	hooks/admin hooks/sandbox/... catalog catalog/registry machine/driver mcp/transport httpapi/... telemetry/...)
 
 # Do not detect races in C that was translated to Go: it locks in its own way, takes
 # most of the time of a run, and takes four times as long with the detector.
