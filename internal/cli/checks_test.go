@@ -93,6 +93,7 @@ func TestApproveChecks(t *testing.T) {
 	}
 	d.wantCommand(app.ExitOK, "Approved already: test.", "checks approve test")
 	d.wantCommand(app.ExitOK, "Approve lint? Type yes: ", "checks approve", "yes")
+	d.wantCommand(app.ExitOK, "check lint", "audit list")
 	d.wantCommand(app.ExitOK, "No check waits for approval.", "checks approve")
 }
 

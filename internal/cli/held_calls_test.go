@@ -129,6 +129,9 @@ func TestHeldCallCannotBeApprovedElsewhere(t *testing.T) {
 	if code, out := b.runAtTerminal(relocation{}, "calls approve "+held, personsWords, ""); code != app.ExitOK {
 		t.Errorf("the person cannot approve the call:\n%s", out)
 	}
+	if _, out := b.runAtTerminal(relocation{}, "audit list"); strings.Count(out, "call "+held) != 1 {
+		t.Errorf("the approval is not in the audit log once:\n%s", out)
+	}
 	host, _ := newTerminal(t, nil)
 	host.Dir, host.Getenv, host.InTerminal = b.home, homeDirectory(b.home), false
 	for _, command := range []string{"approve", "deny"} {
@@ -143,11 +146,12 @@ func (b *guardedInstallation) holdCall() string {
 	b.t.Helper()
 	host, _ := newTerminal(b.t, nil)
 	host.Dir, host.Getenv = b.home, homeDirectory(b.home)
-	cfg, person, err := (&app.App{Host: &host, Flags: &app.SettingFlags{}}).LoadUser()
+	a := &app.App{Host: &host, Flags: &app.SettingFlags{}}
+	cfg, person, err := a.LoadUser()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	c, err := app.OpenHolds(cfg, nil).Claim(b.t.Context(), holds.Request{Binding: holds.Binding{User: person.User, Tool: "push"}, Name: "git__push", Wait: 10_000 * time.Hour})
+	c, err := a.OpenHolds(cfg).Claim(b.t.Context(), holds.Request{Binding: holds.Binding{User: person.User, Tool: "push"}, Name: "git__push", Wait: 10_000 * time.Hour})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -81,6 +81,7 @@ func TestProjectHooksNeedApproval(t *testing.T) {
 	}
 	d.wantCommand(app.ExitOK, "theirs  tools/call  changed", "hooks list --active")
 	d.wantCommand(app.ExitOK, "Enabled theirs", "hooks enable theirs", "theirs")
+	d.wantCommand(app.ExitOK, "theirs", "audit list")
 	if err := os.Remove(d.file); err != nil {
 		t.Fatal(err)
 	}

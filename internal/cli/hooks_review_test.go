@@ -131,6 +131,7 @@ func TestHiddenCharactersAreNotApproved(t *testing.T) {
 			writeFile(t, filepath.Join(machine, "script.js"), "export default {\n  f() { "+strings.Replace(shown, "%s", tt.between, 1)+"\n},\n}\n")
 			if tt.ok {
 				d.wantCommand(app.ExitOK, "Approved own", "machine approve own", "own")
+				d.wantCommand(app.ExitOK, "machine own", "audit list")
 				for _, part := range []string{"read ~/.ssh/id_rsa", "fs__*", "calls: 7", "next_state: other", "// Notes the time…"} {
 					d.wantCommand(app.ExitOK, part, "machine show own")
 				}

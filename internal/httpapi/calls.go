@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -111,8 +109,5 @@ func (a *api) answerCall(c *call, body callAnswer) (any, error) {
 		Approve: *body.Approve, By: by.User, Via: string(by.Via), Note: body.Note,
 	}})
 	held.Arguments = nil
-	if err == nil {
-		a.record(c.Request, audit.Entry{Kind: audit.Approval, Subject: "call " + held.ID + " of " + held.Tool, Detail: "approve " + strconv.FormatBool(*body.Approve)})
-	}
 	return object{"call": held}, err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
@@ -196,8 +197,14 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 		t.Fatal(err)
 	}
 	r.machines = newTestMachines(t)
-	r.calls = holds.New(holds.Options{Path: filepath.Join(dir, "held-calls.json"), Key: func() ([]byte, error) { return []byte("key"), nil }})
-	opts := httpapi.Options{
+	var opts httpapi.Options
+	r.calls = holds.New(holds.Options{
+		Path: filepath.Join(dir, "held-calls.json"), Key: func() ([]byte, error) { return []byte("key"), nil },
+		Answered: func(ctx context.Context, c holds.Call) {
+			opts.Audit.Record(ctx, audit.Entry{Kind: audit.Approval, User: c.Answer.By, Via: c.Answer.Via})
+		},
+	})
+	opts = httpapi.Options{
 		Machines: r.machines, Audit: &memoryAudit{},
 		MCP:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
 		Guard: guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,

@@ -7,6 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -67,6 +68,20 @@ func (l *Audit) Record(ctx context.Context, e audit.Entry) {
 func (a *App) RecordCommand(ctx context.Context, cfg *config.Config, kind audit.Kind, subject, detail string) {
 	user, _ := LocalUser(cfg) // the command has succeeded, so the user is known
 	a.NewAudit(cfg).Record(ctx, audit.Entry{Kind: kind, User: user, Client: ClientName, Via: string(run.ViaTerminal), Subject: subject, Detail: detail})
+}
+
+// PutApproval stores the approval of a person at the terminal, and records it in the audit
+// log.
+func (a *App) PutApproval(ctx context.Context, cfg *config.Config, r approval.Record) error {
+	store, err := OpenApprovals(cfg, a.Host.CurrentTime)
+	if err != nil {
+		return err
+	}
+	if _, err := store.Put(ctx, r); err != nil {
+		return err
+	}
+	a.RecordCommand(ctx, cfg, audit.Approval, string(r.Kind)+" "+r.Subject, "hash "+r.Hash)
+	return nil
 }
 
 // auditedRuns records the answers of persons at gates, and passes all commands on.

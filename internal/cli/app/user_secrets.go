@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,11 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/cli/passphrase"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
@@ -122,10 +125,15 @@ func ReadApprovals(cfg *config.Config, now func() time.Time) (approval.Records, 
 }
 
 // OpenHolds returns the store of held calls. It is in the shared state or in the data
-// directory, like the approvals, and it has their key.
-func OpenHolds(cfg *config.Config, now func() time.Time) *holds.Store {
+// directory, like the approvals, and it has their key. Answers are recorded in the audit log.
+func (a *App) OpenHolds(cfg *config.Config) *holds.Store {
 	return holds.New(holds.Options{
-		Path: filepath.Join(cfg.DataDir, "held-calls.json"), Shared: cfg.Shared, Now: now, Texts: sealShared(cfg),
+		Path: filepath.Join(cfg.DataDir, "held-calls.json"), Shared: cfg.Shared, Now: a.Host.CurrentTime, Texts: sealShared(cfg),
+		Answered: func(ctx context.Context, c holds.Call) {
+			a.NewAudit(cfg).Record(ctx, audit.Entry{
+				Kind: audit.Approval, User: c.Answer.By, Via: c.Answer.Via, Subject: "call " + c.ID + " of " + c.Tool, Detail: "approve " + strconv.FormatBool(c.Answer.Approve),
+			})
+		},
 		Key: func() ([]byte, error) {
 			key, _, err := keyfile.LoadOrCreate(approvalsKeyPath(cfg))
 			return key, err

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
@@ -35,7 +34,7 @@ func withHolds(a *app.App, do func(s *holds.Store, user string) error) error {
 	if err != nil {
 		return err
 	}
-	return do(app.OpenHolds(cfg, a.Host.CurrentTime), person.User)
+	return do(a.OpenHolds(cfg), person.User)
 }
 
 // completeCalls completes the ids of calls with one of the statuses.
@@ -217,7 +216,6 @@ func runAnswer(ctx context.Context, o *answerOptions) error {
 		if err != nil {
 			return err
 		}
-		o.app.RecordCommand(ctx, cfg, audit.Approval, "call "+c.ID+" of "+c.Tool, fmt.Sprintf("approve %v", o.approve))
 		if o.approve {
 			fmt.Fprintf(person.Out, "Approved. The client %s can make this call once until %s.\n", app.OneLine(answered.Client), answered.Expires.Local().Format(time.TimeOnly))
 			return nil

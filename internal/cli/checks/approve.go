@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
@@ -228,13 +229,14 @@ func saveApprovals(ctx context.Context, a *app.App, w *workspace, accepted []*it
 			if _, err := store.Remove(ctx, approval.Key{Kind: approval.KindCheck, Source: w.Root, Subject: i.Name}); err != nil {
 				return err
 			}
+			a.RecordCommand(ctx, w.cfg, audit.Approval, "check "+i.Name, "removed")
 			continue
 		}
 		record, err := i.subject.Record(who)
 		if err != nil {
 			return err
 		}
-		if _, err := store.Put(ctx, record); err != nil {
+		if err := a.PutApproval(ctx, w.cfg, record); err != nil {
 			return err
 		}
 	}

@@ -223,11 +223,7 @@ func approveChanges(ctx context.Context, o *approveOptions) error {
 	if err != nil {
 		return err
 	}
-	store, err := app.OpenApprovals(w.cfg, o.app.Host.CurrentTime)
-	if err != nil {
-		return err
-	}
-	if _, err := store.Put(ctx, record); err != nil {
+	if err := o.app.PutApproval(ctx, w.cfg, record); err != nil {
 		return err
 	}
 	answer.Changed = true

@@ -93,7 +93,7 @@ func answer(ctx context.Context, o *Options, client clienthook.Client) clienthoo
 			if _, err := store.Open(ctx); err != nil {
 				return nil, err
 			}
-			return &runs{service: service, calls: app.OpenHolds(cfg, now), caller: run.Caller{Principal: person, Via: run.ViaAgent}}, nil
+			return &runs{service: service, calls: o.App.OpenHolds(cfg), caller: run.Caller{Principal: person, Via: run.ViaAgent}}, nil
 		},
 	}
 	return h.Answer(ctx, o.Event, o.App.Host.In)

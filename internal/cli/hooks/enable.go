@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
@@ -69,11 +70,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	if err := d.confirmApproval(ctx, e, o.JSON); err != nil {
 		return err
 	}
-	store, err := app.OpenApprovals(d.cfg, o.app.Host.CurrentTime)
-	if err != nil {
-		return err
-	}
-	if _, err := store.Put(ctx, record); err != nil {
+	if err := o.app.PutApproval(ctx, d.cfg, record); err != nil {
 		return err
 	}
 	order := e.Graph.Order
@@ -192,5 +189,6 @@ func runHooksDisable(ctx context.Context, o *app.NameOptions) error {
 	if !ok {
 		return notEnabled
 	}
+	o.App.RecordCommand(ctx, d.cfg, audit.Configuration, "hook graph "+o.Name, "disabled")
 	return o.App.Host.WriteResult(o.JSON, app.ChangeResult{Action: "disabled", Changed: true, Kind: app.KindHookGraph, Name: o.Name}, "Disabled "+o.Name+".")
 }

@@ -188,12 +188,8 @@ func runMachineApprove(ctx context.Context, o *app.NameOptions) error {
 	if err != nil {
 		return err
 	}
-	store, err := app.OpenApprovals(cfg, o.App.Host.CurrentTime)
-	if err != nil {
-		return err
-	}
 	key := server.MachineApprovalKey(*one.SourceInfo, one.Name)
-	if _, err := store.Put(ctx, approval.Record{Kind: key.Kind, Source: key.Source, Subject: key.Subject, Hash: one.Definition.Hash, Who: who}); err != nil {
+	if err := o.App.PutApproval(ctx, cfg, approval.Record{Kind: key.Kind, Source: key.Source, Subject: key.Subject, Hash: one.Definition.Hash, Who: who}); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Approved %s.\n", app.OneLine(one.Name))

@@ -169,7 +169,7 @@ func TestSharedStateIsSigned(t *testing.T) {
 		t.Errorf("edited approvals: %v, %v", records, err)
 	}
 	crash.Exec(t, c.store, `update shared set name = 'held-calls.json' where name = 'approvals.json'`)
-	if _, err := app.OpenHolds(cfg, nil).List("ann"); guideway.ErrorCode(err) != guideway.CodeForbidden {
+	if _, err := (&app.App{Host: &app.Host{Err: io.Discard}}).OpenHolds(cfg).List("ann"); guideway.ErrorCode(err) != guideway.CodeForbidden {
 		t.Errorf("an entry with the name of another: %v", err)
 	}
 }
@@ -180,7 +180,9 @@ func TestHeldCallsAreShared(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.env = []string{"GUIDEWAY_ENCRYPTION=key-file", "GUIDEWAY_ENCRYPTION_KEY_FILE=" + filepath.Join(c.secrets, "encryption.key")}
-	on := func() *holds.Store { return app.OpenHolds(c.config(t.TempDir()), nil) }
+	on := func() *holds.Store {
+		return (&app.App{Host: &app.Host{Err: io.Discard}}).OpenHolds(c.config(t.TempDir()))
+	}
 	call := holds.Request{Binding: holds.Binding{User: "ann", Tool: "push"}, Name: "git__push", Arguments: json.RawMessage(`{"branch":"main"}`)}
 	held, err := on().Claim(t.Context(), call)
 	checkError(t, err)

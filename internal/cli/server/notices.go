@@ -32,7 +32,7 @@ func startNotices(s *Surface) *notice.Sender {
 		Sources: []notice.Source{
 			&notice.JournalSource{SourceName: "runs", Describe: notice.DescribeRun, Open: s.openRunFeed},
 			&notice.JournalSource{SourceName: "machines", Describe: notice.DescribeMachineRun, Open: s.Machines.openFeed},
-			heldCallSource{app.OpenHolds(s.cfg, s.app.Host.CurrentTime)},
+			heldCallSource{s.app.OpenHolds(s.cfg)},
 		},
 		Address: func(ctx context.Context) string { return FindServerURL(ctx, s.cfg) },
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -236,7 +237,8 @@ func plantedGatewayWrites(t *testing.T, cfg *config.Config, log *slog.Logger) []
 	t.Cleanup(requests.Close)
 	now := time.Now()
 	results := openResults(cfg, func() time.Time { return now }, log)
-	calls := app.OpenHolds(cfg, nil)
+	host := &app.App{Host: &app.Host{Err: io.Discard}}
+	calls := host.OpenHolds(cfg)
 	var held holds.Call
 	return []plantedWrite{
 		{name: "a recorded request", write: func(words []string) error {
@@ -288,7 +290,7 @@ func plantedGatewayWrites(t *testing.T, cfg *config.Config, log *slog.Logger) []
 			if err != nil {
 				return err
 			}
-			held, err = app.OpenHolds(cfg, nil).Get("ada", held.ID)
+			held, err = host.OpenHolds(cfg).Get("ada", held.ID)
 			if err == nil && (held.Reason != words[0] || !strings.Contains(string(held.Arguments), words[1])) {
 				t.Errorf("the held call is %+v", held)
 			}

@@ -169,7 +169,7 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens, Audit: s.store.Audit,
 		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.newHookAdmin(),
 		Upstreams:  s.Upstreams.newAdmin(s.app, s.cfg),
-		CheckReady: s.store.CheckReady, PublicURL: s.cfg.PublicURL, CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: app.OpenHolds(s.cfg, s.app.Host.CurrentTime), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
+		CheckReady: s.store.CheckReady, PublicURL: s.cfg.PublicURL, CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: s.app.OpenHolds(s.cfg), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
 	}
 	if people != nil {
 		opts.Identities, opts.AccessTokens = people, people

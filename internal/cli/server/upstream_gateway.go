@@ -185,7 +185,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
 		Pins: NewPinStore(a, cfg), ClientPerMinute: s.ClientPerMinute,
 		Results: openResults(cfg, a.Host.CurrentTime, u.Logger), LargeResult: cfg.Gateway.LargeResult,
-		Holds: app.OpenHolds(cfg, a.Host.CurrentTime), HoldTimes: s.HoldTimes, Dashboard: dashboard, Now: a.Host.CurrentTime,
+		Holds: a.OpenHolds(cfg), HoldTimes: s.HoldTimes, Dashboard: dashboard, Now: a.Host.CurrentTime,
 		Tools: s.Tools, Policies: policies, Hooks: u.hooks, Observer: rec, Key: key, Instance: instance, Shared: cfg.Shared, Logger: u.Logger,
 	})
 	if err != nil {

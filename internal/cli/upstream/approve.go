@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/config"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
 	"github.com/guideway-dev/guideway/internal/gateway/pins"
@@ -108,6 +109,9 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	}
 	if err := pins.Accept(store, u.Name, by, waiting); err != nil {
 		return err
+	}
+	for _, w := range waiting {
+		o.app.RecordCommand(ctx, cfg, audit.Approval, u.Name+" "+w.Tool, string(w.Why))
 	}
 	answer.Action, answer.Changed = "approved", true
 	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "change is", "changes are")+" approved. Running servers apply the approval immediately.")

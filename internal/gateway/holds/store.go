@@ -54,6 +54,8 @@ type Options struct {
 	Key func() ([]byte, error)
 	// Texts encrypts arguments, reasons and notes. If nil, they are not encrypted.
 	Texts *seal.Texts
+	// Answered records an answer of a person that was stored. If nil, nothing is recorded.
+	Answered func(context.Context, Call)
 	// Now returns the time. If nil, it is time.Now.
 	Now func() time.Time
 }
@@ -63,6 +65,8 @@ type Store struct {
 	file  signedfile.File[Call]
 	texts *seal.Texts
 	now   func() time.Time
+	// answered records an answer; it may be nil.
+	answered func(context.Context, Call)
 	// changing serializes the changes of this process, so that they do not poll the lock of
 	// the file.
 	changing sync.Mutex
@@ -73,7 +77,7 @@ func New(opts Options) *Store {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Store{now: opts.Now, texts: opts.Texts, file: signedfile.File[Call]{
+	return &Store{now: opts.Now, texts: opts.Texts, answered: opts.Answered, file: signedfile.File[Call]{
 		Path: opts.Path, Shared: opts.Shared, What: "file of held calls", Records: "held calls", MaxBytes: maxBytes, Key: opts.Key,
 		IfSeen: "note that they may know the arguments of the calls that wait", IfFull: "answer the calls that wait: guideway calls list",
 	}}
@@ -203,6 +207,9 @@ func (s *Store) Answer(ctx context.Context, r AnswerRequest) (Call, error) {
 		got = *c
 		return records, nil
 	})
+	if err == nil && s.answered != nil {
+		s.answered(ctx, got)
+	}
 	return got, err
 }
 
