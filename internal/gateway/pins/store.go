@@ -220,7 +220,11 @@ func (p Store) writeDefinitions(name string, definitions map[string]json.RawMess
 	if p.Shared != nil {
 		ctx, cancel := deployment.Context()
 		defer cancel()
-		return p.Shared.Change(ctx, definitionsName(name), func(string) (string, error) { return string(text), nil })
+		// This is a part of the change of the approvals, and changes are not nested.
+		if _, err := p.Shared.Remove(ctx, definitionsName(name)); err != nil {
+			return err
+		}
+		return p.Shared.Create(ctx, deployment.Entry{Name: definitionsName(name), Text: string(text), Touched: time.Now()})
 	}
 	path := p.definitionsPath(name)
 	if err := atomicfile.MakeDir(filepath.Dir(path)); err != nil {
