@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	attestcmd "github.com/guideway-dev/guideway/internal/cli/attest"
 	auditcmd "github.com/guideway-dev/guideway/internal/cli/audit"
+	backupcmd "github.com/guideway-dev/guideway/internal/cli/backup"
 	callscmd "github.com/guideway-dev/guideway/internal/cli/calls"
 	checkpointcmd "github.com/guideway-dev/guideway/internal/cli/checkpoint"
 	checkscmd "github.com/guideway-dev/guideway/internal/cli/checks"
@@ -79,7 +80,7 @@ func newRootCmd(a *app.App) *cobra.Command {
 		workflowcmd.NewValidateCmd(a, workflowcmd.RunValidate), workflowcmd.NewSchemaCmd(a, workflowcmd.RunSchema), workflowcmd.NewInitCmd(a, workflowcmd.RunInit))
 	addCommands(root, groupRuns, runscmd.NewRunsCmd(a), checkscmd.NewChecksCmd(a), attestcmd.NewAttestCmd(a), attestcmd.NewVerifyCmd(a), cicmd.NewCICmd(a), machinecmd.NewMachineCmd(a), sessioncmd.NewSessionsCmd(a), checkpointcmd.NewCheckpointCmd(a), checkpointcmd.NewCleanupCmd(a, checkpointcmd.RunCleanup), checkpointcmd.NewStatsCmd(a), encryptioncmd.NewEncryptionCmd(a), keycmd.NewKeyCmd(a))
 	addCommands(root, groupServe, installcmd.NewInstallCmd(host), server.NewMCPCmd(a), server.NewServeCmd(a), setupcmd.NewConnectCmd(a, setupcmd.RunConnect), setupcmd.NewOpenCmd(a, setupcmd.RunOpen), tokencmd.NewTokenCmd(a), auditcmd.NewAuditCmd(a), clienthookcmd.NewClientHookCmd(a), hookscmd.NewHooksCmd(a), upstreamcmd.NewUpstreamCmd(a), requestscmd.NewRequestsCmd(a), callscmd.NewCallsCmd(a), notifycmd.NewNotifyCmd(a))
-	addCommands(root, groupSetup, sourcescmd.NewSourcesCmd(a, sourcescmd.RunSources), setupcmd.NewDoctorCmd(a, setupcmd.RunDoctor), setupcmd.NewMigrateCmd(a), setupcmd.NewVersionCmd(a, setupcmd.RunVersion))
+	addCommands(root, groupSetup, sourcescmd.NewSourcesCmd(a, sourcescmd.RunSources), setupcmd.NewDoctorCmd(a, setupcmd.RunDoctor), backupcmd.NewBackupCmd(a), backupcmd.NewRestoreCmd(a), setupcmd.NewMigrateCmd(a), setupcmd.NewVersionCmd(a, setupcmd.RunVersion))
 	root.AddCommand(server.NewScriptWorkerCmd(host))
 	addHelp(root)
 	addCompletion(root)

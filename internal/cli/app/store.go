@@ -293,8 +293,28 @@ func (h *Host) Project() run.Project {
 	return run.Project{ID: p.ID, Path: p.Path, Branch: p.Branch, Commit: p.Commit}
 }
 
+// RestoreMarker returns the path of the file that exists while a restore is in progress, and
+// after one that did not complete.
+func RestoreMarker(cfg *config.Config) string {
+	return filepath.Join(cfg.DataDir, "restore-incomplete")
+}
+
+// checkRestored returns an error if a restore of the store did not complete.
+func checkRestored(cfg *config.Config) error {
+	parent := *cfg // the directory of machine runs is in the data directory
+	parent.DataDir = filepath.Dir(cfg.DataDir)
+	if isMissing(RestoreMarker(cfg)) && isMissing(RestoreMarker(&parent)) {
+		return nil
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "the restore of %s is in progress, or did not complete, so the store is not opened", cfg.DataDir).
+		WithFix("wait until guideway restore ends; if it was interrupted, repeat it with the same backup")
+}
+
 // OpenJournal opens the configured store.
 func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (JournalStore, error) {
+	if err := checkRestored(cfg); err != nil {
+		return nil, err
+	}
 	if !cfg.UsesPostgres() {
 		return sqlite.Open(ctx, sqlite.Options{Path: StorePath(cfg), Program: Version(), Logger: log})
 	}

@@ -104,7 +104,7 @@ func (f File) readError(err error) error {
 // system supports hard links, the file is a link to a complete temporary file, so that a
 // process that sees the name sees the whole content.
 func Create(path, text string) error {
-	temp, err := writeTemp(path, text)
+	temp, err := writeTemp(path, writeText(text))
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,11 @@ func Create(path, text string) error {
 }
 
 // Replace atomically and durably creates or replaces a file.
-func Replace(path, text string) error {
-	temp, err := writeTemp(path, text)
+func Replace(path, text string) error { return ReplaceWith(path, writeText(text)) }
+
+// ReplaceWith is like Replace, for a content that write writes.
+func ReplaceWith(path string, write func(io.Writer) error) error {
+	temp, err := writeTemp(path, write)
 	if err != nil {
 		return err
 	}
@@ -132,9 +135,16 @@ func Replace(path, text string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+func writeText(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
 // writeTemp creates a private temporary file in the directory of path, and the directory if
 // it is missing.
-func writeTemp(path, text string) (name string, err error) {
+func writeTemp(path string, write func(io.Writer) error) (name string, err error) {
 	dir := filepath.Dir(path)
 	if err := MakeDir(dir); err != nil {
 		return "", err
@@ -144,8 +154,7 @@ func writeTemp(path, text string) (name string, err error) {
 		return "", err
 	}
 	KeepOwner(temp)
-	_, err = temp.WriteString(text)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	if err = errors.Join(write(temp), temp.Sync(), temp.Close()); err != nil {
 		_ = os.Remove(temp.Name())
 		return "", err
 	}

@@ -86,6 +86,19 @@ type Store struct {
 // Open connects to a database and creates or migrates the tables. Tables of a newer version
 // are refused. Errors contain no secret.
 func Open(ctx context.Context, o Options) (*Store, error) {
+	s, err := connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.setUpDatabase(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect returns a store whose tables may not exist.
+func connect(ctx context.Context, o Options) (*Store, error) {
 	cfg, err := parseOptions(o)
 	if err != nil {
 		return nil, err
@@ -102,10 +115,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s.hub = watch.NewHub(s.runListener)
 	s.notifier = newNotifier(s)
-	if err := s.setUpDatabase(ctx); err != nil {
-		_ = s.Close()
-		return nil, err
-	}
 	return s, nil
 }
 
