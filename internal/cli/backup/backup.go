@@ -96,8 +96,8 @@ run: each store is copied as of one moment after the start of the command.
 
 The archive is not encrypted and has all keys, except for a passphrase and keys in the
 keychain of the system. Only you can read it (mode 0600). "guideway restore" restores it.`,
-		Example: `  guideway backup /backups/monday.zip`,
-		Args:    app.ExactArgs(1, "the file of the archive", "guideway backup /backups/monday.zip"),
+		Example: `  guideway backup monday.zip`,
+		Args:    app.ExactArgs(1, "the file of the archive", "guideway backup monday.zip"),
 		RunE:    app.RunWithArg(runBackup, o, &o.Name),
 	}
 }
@@ -170,31 +170,27 @@ func (c *copier) checkTarget(path string) error {
 	return nil
 }
 
-// write writes the archive. The copies of the heads must not be newer than that of the store,
-// and each blob must be copied that a copied record refers to, although blobs are deleted and
-// added meanwhile.
+// write writes the archive. Heads must not be newer than the store, so they are copied first.
+// Blobs are copied before and after the store, because processes add and delete them.
 func (c *copier) write(ctx context.Context, out io.Writer) error {
 	c.zip = zip.NewWriter(out)
 	for _, pass := range []func(p place, path string) bool{
 		func(p place, _ string) bool { return strings.HasPrefix(p.member, "heads/") },
 		func(_ place, path string) bool { return strings.Contains(filepath.ToSlash(path), "/blobs/") },
 		isDatabase,
+		nil, // the tables of PostgreSQL
 		func(place, string) bool { return true },
 	} {
+		if pass == nil {
+			if err := c.addTables(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		for _, p := range c.places {
 			if err := c.addPlace(ctx, p, pass); err != nil {
 				return err
 			}
-		}
-	}
-	if c.cfg.UsesPostgres() {
-		var err error
-		c.Store = kindPostgres
-		c.Stores, err = postgres.DumpTables(ctx, storeURLs(c.cfg), func(store, table string, copyTo func(io.Writer) error) error {
-			return c.add(fmt.Sprintf("%s/%s/%s.csv", kindPostgres, store, table), 0o600, copyTo)
-		})
-		if err != nil {
-			return err
 		}
 	}
 	if c.Members[memberKey] == "" && c.Stores[storeRuns].Rows["runs"] > 0 {
@@ -202,6 +198,18 @@ func (c *copier) write(ctx context.Context, out io.Writer) error {
 	}
 	_, err := addMember(c.zip, manifestName, 0o600, c.Created, func(w io.Writer) error { return app.WriteJSON(w, c.manifest) })
 	return errors.Join(err, c.zip.Close())
+}
+
+// addTables adds the tables of a PostgreSQL store.
+func (c *copier) addTables(ctx context.Context) (err error) {
+	if !c.cfg.UsesPostgres() {
+		return nil
+	}
+	c.Store = kindPostgres
+	c.Stores, err = postgres.DumpTables(ctx, storeURLs(c.cfg), func(store, table string, copyTo func(io.Writer) error) error {
+		return c.add(fmt.Sprintf("%s/%s/%s.csv", kindPostgres, store, table), 0o600, copyTo)
+	})
+	return err
 }
 
 func (c *copier) add(name string, mode fs.FileMode, copyTo func(io.Writer) error) (err error) {

@@ -55,10 +55,9 @@ backup "guideway runs verify" reports the lost events, until you accept the loss
 "guideway runs verify --accept-restore".
 
 Restore only archives that you trust: the settings in an archive can start programs.`,
-		Example: `  guideway restore /backups/monday.zip
-  guideway restore monday.zip --store postgres://guideway@db.example.com/guideway`,
-		Args: app.ExactArgs(1, "the file of the archive", "guideway restore /backups/monday.zip"),
-		RunE: app.RunWithArg(runRestore, o, &o.file),
+		Example: `  guideway restore monday.zip --data-dir restored`,
+		Args:    app.ExactArgs(1, "the file of the archive", "guideway restore monday.zip"),
+		RunE:    app.RunWithArg(runRestore, o, &o.file),
 	}
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace existing files and tables, and keep them under another name")
 	return cmd

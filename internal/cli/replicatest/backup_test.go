@@ -14,7 +14,7 @@ import (
 )
 
 // newDatabase makes the cluster use a new database and new secrets. The tables of machine runs
-// have the same schema in all tests, so that a backup needs a database of its own.
+// have the same schema in all tests, so a test of backups needs another database.
 func (c *cluster) newDatabase(t *testing.T) {
 	t.Helper()
 	server := os.Getenv("GUIDEWAY_TEST_POSTGRES")
