@@ -1,11 +1,15 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -95,71 +99,21 @@ func (s *Store) wrapError(what string, err error) error {
 	return guideway.Errorf(guideway.CodeInternal, "%s: %w", what, err)
 }
 
-// errorHelp is the explanation and the fix for an error code of the server.
+// errorHelp is the explanation and the fix for an error of the server that a person can fix.
 type errorHelp struct {
-	code    guideway.Code
-	message string
-	fix     string
+	// Code is CodeUnavailable if it is empty.
+	Code         guideway.Code
+	Message, Fix string
 }
 
-// errorHelps returns the help for the error codes that a person can fix.
-func errorHelps() map[string]errorHelp {
-	const unavailable, invalid = guideway.CodeUnavailable, guideway.CodeInvalid
-	return map[string]errorHelp{
-		pgerrcode.InvalidPassword: {
-			unavailable, "the password is wrong",
-			"put the right password into PGPASSWORD, ~/.pgpass or the URL of the store",
-		},
-		pgerrcode.InvalidAuthorizationSpecification: {
-			unavailable, "the server refuses the user",
-			"check the user in the URL of the store, and pg_hba.conf",
-		},
-		pgerrcode.InvalidCatalogName: {
-			unavailable, "the database does not exist",
-			"create the database with: createdb --encoding=UTF8 --template=template0 NAME, or name another database in the URL of the store",
-		},
-		pgerrcode.InsufficientPrivilege: {
-			unavailable, "the user lacks a privilege",
-			"make the user the owner of the database, or of the schema: alter schema NAME owner to USER",
-		},
-		pgerrcode.UndefinedTable: {
-			unavailable, "the tables do not exist",
-			"restore the database from its backup, then run: guideway runs verify",
-		},
-		pgerrcode.DiskFull: {
-			unavailable, "the server's disk is full",
-			"free space on the server's disk, then repeat the call; nothing was stored",
-		},
-		pgerrcode.OutOfMemory: {
-			unavailable, "the server is out of memory",
-			"give the server more memory, then repeat the call; nothing was stored",
-		},
-		pgerrcode.TooManyConnections: {
-			unavailable, "the server has no free connection",
-			"raise max_connections of the server, or lower pool_max_conns in the URL of the store",
-		},
-		pgerrcode.CannotConnectNow: {unavailable, "the server is starting or stopping", "repeat the call in a moment"},
-		pgerrcode.DatabaseDropped:  {unavailable, "the database was dropped", "restore the database from its backup, then run: guideway runs verify"},
-		pgerrcode.LockNotAvailable: {
-			unavailable, "another transaction holds a lock",
-			"repeat the call; if it fails again, look for a long transaction in pg_stat_activity",
-		},
-		pgerrcode.QueryCanceled:        {unavailable, "the server ended the statement", "repeat the call; check statement_timeout of the user"},
-		pgerrcode.SerializationFailure: {unavailable, "the transaction conflicted with others", "repeat the call"},
-		pgerrcode.DeadlockDetected:     {unavailable, "the transaction conflicted with others", "repeat the call"},
-		pgerrcode.DataCorrupted: {
-			unavailable, "the database is damaged",
-			"restore the database from its backup, then run: guideway runs verify",
-		},
-		pgerrcode.IndexCorrupted: {
-			unavailable, "an index of the database is damaged",
-			"run the SQL statement: reindex database NAME; then run: guideway runs verify",
-		},
-		pgerrcode.ProgramLimitExceeded:     {invalid, "an id or a name is too long", "use a shorter id or name"},
-		pgerrcode.CharacterNotInRepertoire: {invalid, "a string has characters that cannot be stored", "remove bytes that are not UTF-8"},
-		pgerrcode.UntranslatableCharacter:  {invalid, "a string has characters that cannot be stored", "remove NUL characters"},
-	}
-}
+//go:embed errors.json
+var errorsJSON []byte
+
+// errorHelps returns the help by the codes of the server.
+var errorHelps = sync.OnceValue(func() (helps map[string]errorHelp) {
+	_ = json.Unmarshal(errorsJSON, &helps) // a test decodes the file, which is a part of the program
+	return helps
+})
 
 // wrapServerError explains an error that the server returned.
 func (s *Store) wrapServerError(what, code string, err error) error {
@@ -167,7 +121,7 @@ func (s *Store) wrapServerError(what, code string, err error) error {
 		return s.readOnlyError(err)
 	}
 	if x, ok := errorHelps()[code]; ok {
-		return guideway.Errorf(x.code, "%s: %s (PostgreSQL at %s): %w", what, x.message, s.where, err).WithFix("%s", x.fix)
+		return guideway.Errorf(cmp.Or(x.Code, guideway.CodeUnavailable), "%s: %s (PostgreSQL at %s): %w", what, x.Message, s.where, err).WithFix("%s", x.Fix)
 	}
 	if pgerrcode.IsInsufficientResources(code) {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: the server at %s has reached a limit: %w", what, s.where, err).
