@@ -16,24 +16,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
-// namedEntries describes an object of the file whose members have names of the user's
-// choice.
-type namedEntries struct {
-	// one is the noun for a member in messages and in diagnostic codes; one + "s" is the
-	// key of the object.
-	one string
-	// fix is the suggestion if the value is not an object.
-	fix string
-	// read parses one member. offset is the position of the error in its text, if it is
-	// known.
-	read func(name string, text []byte, origin Origin) (offset int, invalid *settingError)
-}
-
-// readEntries reads the object at an offset. It reports invalid members and skips them.
-func (f *fileReader) readEntries(at int, e namedEntries) {
-	group := e.one + "s"
+// readEntries reads the object at an offset: the entries of a kind by their names. It reports
+// invalid entries and skips them. fix is the suggestion if the value is not an object. add
+// checks an entry and adds it to the configuration; it returns an error for an invalid entry,
+// which it does not add. of describes the entry in errors.
+func readEntries[T any](f *fileReader, at int, kind, noun, fix string, add func(name, of string, origin Origin, entry *T) *settingError) {
+	group := kind + "s"
 	if f.data[at] != '{' {
-		f.reportError(f.diagnosticAt("config-type", at, "/"+group), newError(e.fix, "%q is %s", group, kindOf(f.skipValue())))
+		f.reportError(f.diagnosticAt("config-type", at, "/"+group), newError(fix, "%q is %s", group, kindOf(f.skipValue())))
 		return
 	}
 	f.nextToken()
@@ -46,13 +36,19 @@ func (f *fileReader) readEntries(at int, e namedEntries) {
 		_ = f.dec.Decode(&text)
 		pointer := "/" + group + "/" + escapePointer(name)
 		if seen[name] {
-			f.reportError(f.diagnosticAt("config-duplicate", keyAt, pointer), newError("remove one of the two entries", "the %s %q is set twice", e.one, name))
+			f.reportError(f.diagnosticAt("config-duplicate", keyAt, pointer), newError("remove one of the two entries", "the %s %q is set twice", kind, name))
 			continue
 		}
 		seen[name] = true
 		origin := Origin{Kind: OriginFile, Name: fmt.Sprintf("%s:%d", f.path, f.diagnosticAt("", keyAt, "").Line)}
-		if offset, invalid := e.read(name, text, origin); invalid != nil {
-			f.reportError(f.diagnosticAt("config-"+e.one, valueAt+offset, pointer), invalid)
+		var entry T
+		of := fmt.Sprintf("the %s %q", noun, name)
+		offset, invalid := decodeEntry(text, &entry, of)
+		if invalid == nil {
+			invalid = add(name, of, origin, &entry)
+		}
+		if invalid != nil {
+			f.reportError(f.diagnosticAt("config-"+kind, valueAt+offset, pointer), invalid)
 		}
 	}
 	f.nextToken()
@@ -86,6 +82,9 @@ func decodeEntry(text []byte, into any, of string) (offset int, invalid *setting
 	fix := "use one of: " + strings.Join(siblingsOf(reflect.TypeOf(into), text, name), ", ")
 	if near := spelling.Closest(name, all); near != "" {
 		fix = fmt.Sprintf("did you mean %q?", near)
+	}
+	if _, model := into.(*Model); model && slices.Contains([]string{"key", "apikey"}, strings.ToLower(name)) {
+		fix = "keys are read from the environment; name the variable in keyEnv"
 	}
 	return max(0, bytes.Index(text, []byte(field))), &settingError{message: fmt.Sprintf("%s of %s is not a setting", field, of), fix: fix}
 }
@@ -229,23 +228,15 @@ func Providers() []string { return []string{ProviderOpenAI, ProviderAnthropic, P
 
 // readModels reads the models of the file, by the levels of roles or other names.
 func (f *fileReader) readModels(at int) {
-	f.readEntries(at, namedEntries{
-		one: "model", fix: "write an object of models by their levels or names",
-		read: func(name string, text []byte, _ Origin) (int, *settingError) {
-			var m Model
-			of := fmt.Sprintf("the model %q", name)
-			if offset, invalid := decodeEntry(text, &m, of); invalid != nil {
-				return offset, explainKey(text, offset, invalid)
-			}
-			if invalid := m.validate(of); invalid != nil {
-				return 0, invalid
-			}
-			if f.config.Models == nil {
-				f.config.Models = map[string]Model{}
-			}
-			f.config.Models[name] = m
-			return 0, nil
-		},
+	readEntries(f, at, "model", "model", "write an object of models by their levels or names", func(name, of string, _ Origin, m *Model) *settingError {
+		if invalid := m.validate(of); invalid != nil {
+			return invalid
+		}
+		if f.config.Models == nil {
+			f.config.Models = map[string]Model{}
+		}
+		f.config.Models[name] = *m
+		return nil
 	})
 }
 
@@ -265,17 +256,6 @@ func (m *Model) validate(of string) *settingError {
 		return newError("write a number of at least 0", "%s has a negative price: input %g, cached %g, output %g", of, m.Price.Input, m.Price.Cached, m.Price.Output)
 	}
 	return nil
-}
-
-// explainKey returns the error unchanged, unless the invalid member at offset is a key of a
-// model server. The fix then names the member keyEnv, because keys are read from the
-// environment.
-func explainKey(text []byte, offset int, invalid *settingError) *settingError {
-	field := strings.ToLower(string(text[min(offset, len(text)):]))
-	if strings.HasPrefix(field, `"key"`) || strings.HasPrefix(field, `"apikey"`) {
-		invalid.fix = "keys are read from the environment; name the variable in keyEnv"
-	}
-	return invalid
 }
 
 // Receiver is a webhook or a command that receives notices.
@@ -320,23 +300,15 @@ var receiverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 
 // readNotices reads the receivers of notices by their names.
 func (f *fileReader) readNotices(at int) {
-	f.readEntries(at, namedEntries{
-		one: "notice", fix: "write an object of receivers by their names",
-		read: func(name string, text []byte, _ Origin) (int, *settingError) {
-			var r Receiver
-			of := fmt.Sprintf("the receiver %q", name)
-			if offset, invalid := decodeEntry(text, &r, of); invalid != nil {
-				return offset, invalid
-			}
-			if invalid := r.validate(name, of); invalid != nil {
-				return 0, invalid
-			}
-			if f.config.Notices == nil {
-				f.config.Notices = map[string]Receiver{}
-			}
-			f.config.Notices[name] = r
-			return 0, nil
-		},
+	readEntries(f, at, "notice", "receiver", "write an object of receivers by their names", func(name, of string, _ Origin, r *Receiver) *settingError {
+		if invalid := r.validate(name, of); invalid != nil {
+			return invalid
+		}
+		if f.config.Notices == nil {
+			f.config.Notices = map[string]Receiver{}
+		}
+		f.config.Notices[name] = *r
+		return nil
 	})
 }
 

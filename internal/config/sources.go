@@ -141,19 +141,13 @@ func reservedName(name string) bool {
 // readSources reads the sources of the file. Whether a source can be reached is checked
 // when it is used.
 func (f *fileReader) readSources(at int) {
-	f.readEntries(at, namedEntries{
-		one: "source", fix: `write an object of sources by their names, such as {"team": {"git": "https://…"}}`,
-		read: func(name string, text []byte, origin Origin) (int, *settingError) {
-			s := Source{Name: name, Origin: origin}
-			if offset, invalid := decodeEntry(text, &s, fmt.Sprintf("the source %q", s.Name)); invalid != nil {
-				return offset, invalid
-			}
-			if invalid := s.validate(); invalid != nil {
-				return 0, invalid
-			}
-			f.config.Sources = append(f.config.Sources, s)
-			return 0, nil
-		},
+	readEntries(f, at, "source", "source", `write an object of sources by their names, such as {"team": {"git": "https://…"}}`, func(name, _ string, origin Origin, s *Source) *settingError {
+		s.Name, s.Origin = name, origin
+		if invalid := s.validate(); invalid != nil {
+			return invalid
+		}
+		f.config.Sources = append(f.config.Sources, *s)
+		return nil
 	})
 }
 

@@ -267,25 +267,18 @@ func (t UpstreamTime) MarshalJSON() ([]byte, error) {
 // readUpstreams reads the upstreams of the file. Whether an upstream can be reached is
 // checked when it is used.
 func (f *fileReader) readUpstreams(at int) {
-	f.readEntries(at, namedEntries{
-		one: "upstream", fix: "write an object of upstreams by their names",
-		read: func(name string, text []byte, origin Origin) (int, *settingError) {
-			u := Upstream{UpstreamServer: UpstreamServer{Name: name}, Origin: origin}
-			of := fmt.Sprintf("the upstream %q", name)
-			if offset, invalid := decodeEntry(text, &u, of); invalid != nil {
-				return offset, invalid
+	readEntries(f, at, "upstream", "upstream", "write an object of upstreams by their names", func(name, of string, origin Origin, u *Upstream) *settingError {
+		u.Name, u.Origin = name, origin
+		if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
+			return newError("write a positive number, or remove the limit", `%s has a negative limit: "callsPerMinute" is %d and "toolCallsPerMinute" is %d`, of, u.CallsPerMinute, u.ToolCallsPerMinute)
+		}
+		for _, tool := range slices.Sorted(maps.Keys(u.Tools)) {
+			rule := u.Tools[tool]
+			if err := rule.Check(); err != nil {
+				return newError(guideway.ErrorFix(err), "the tool %q of %s: %v", tool, of, err)
 			}
-			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-				return 0, newError("write a positive number, or remove the limit", `%s has a negative limit: "callsPerMinute" is %d and "toolCallsPerMinute" is %d`, of, u.CallsPerMinute, u.ToolCallsPerMinute)
-			}
-			for _, tool := range slices.Sorted(maps.Keys(u.Tools)) {
-				rule := u.Tools[tool]
-				if err := rule.Check(); err != nil {
-					return 0, newError(guideway.ErrorFix(err), "the tool %q of %s: %v", tool, of, err)
-				}
-			}
-			f.config.Upstreams = append(f.config.Upstreams, u)
-			return 0, nil
-		},
+		}
+		f.config.Upstreams = append(f.config.Upstreams, *u)
+		return nil
 	})
 }
