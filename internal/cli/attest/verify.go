@@ -193,7 +193,8 @@ func NewAttestCmd(a *app.App) *cobra.Command {
 }
 
 func newKeysCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{Use: "keys"}, newKeysListCmd(a), newKeysCreateCmd(a), newKeysShowCmd(a), newKeysRemoveCmd(a))
+	list := app.NewPlainCmd(a, runKeysList, &cobra.Command{Use: "list"})
+	return app.NewGroupCmd(&cobra.Command{Use: "keys"}, list, newKeysCreateCmd(a), newKeysShowCmd(a), newKeysRemoveCmd(a))
 }
 
 func openKeys(a *app.App) (app.SigningKeys, error) {
@@ -226,10 +227,6 @@ type keyEntry struct {
 
 func newKeyEntry(key app.SigningKey) keyEntry {
 	return keyEntry{Name: key.Name, ID: key.Public().ID(), PublicKey: key.Public().PEM()}
-}
-
-func newKeysListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runKeysList, &cobra.Command{Use: "list"})
 }
 
 func runKeysList(_ context.Context, o *app.PlainOptions) error {

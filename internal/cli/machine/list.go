@@ -21,10 +21,6 @@ type machineValidateOptions struct {
 	JSON   bool
 }
 
-func newMachineListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runMachineList, &cobra.Command{Use: "list"})
-}
-
 // machineListAnswer is the answer of guideway machine list --json.
 type machineListAnswer struct {
 	Machines    []machineListRow      `json:"machines"`

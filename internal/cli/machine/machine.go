@@ -29,7 +29,7 @@ func NewMachineCmd(a *app.App) *cobra.Command {
 		Use:  "machine",
 		Args: app.NoArgs,
 	},
-		newMachineListCmd(a), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
+		app.NewPlainCmd(a, runMachineList, &cobra.Command{Use: "list"}), newMachineRunCmd(a, runMachineRun), newMachineStatusCmd(a, runMachineStatus),
 		newMachineInputCmd(a, runMachineInput), newMachineResumeCmd(a, runMachineResume), newMachineCancelCmd(a, runMachineCancel),
 		newMachineForkCmd(a, runMachineFork), newMachineReplayCmd(a, runMachineReplay), newMachineShowCmd(a, runMachineShow), newMachineValidateCmd(a, runMachineValidate),
 		newMachineApproveCmd(a),

@@ -24,7 +24,7 @@ import (
 
 // NewNotifyCmd returns the command notify.
 func NewNotifyCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{Use: "notify"}, newTestCmd(a), newListCmd(a))
+	return app.NewGroupCmd(&cobra.Command{Use: "notify"}, newTestCmd(a), app.NewPlainCmd(a, runList, &cobra.Command{Use: "list"}))
 }
 
 // testOptions is the command line of guideway notify test.
@@ -126,10 +126,6 @@ type receiverRow struct {
 	Dropped   int64     `json:"dropped,omitempty"`
 	LastAt    time.Time `json:"lastAt,omitzero"`
 	LastError string    `json:"lastError,omitempty"`
-}
-
-func newListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runList, &cobra.Command{Use: "list"})
 }
 
 func runList(_ context.Context, o *app.PlainOptions) error {

@@ -22,7 +22,7 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 		Use:     "token",
 		Aliases: []string{"tokens"},
 	},
-		newTokenCreateCmd(a, runTokenCreate), newTokenListCmd(a),
+		newTokenCreateCmd(a, runTokenCreate), app.NewPlainCmd(a, runTokenList, &cobra.Command{Use: "list"}),
 		newTokenShowCmd(a), newTokenRevokeCmd(a),
 	)
 }
@@ -59,10 +59,6 @@ func ownedName(t auth.NamedToken, user string) string {
 // tokenListAnswer is the answer of guideway token list --json.
 type tokenListAnswer struct {
 	Tokens []auth.NamedToken `json:"tokens"`
-}
-
-func newTokenListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runTokenList, &cobra.Command{Use: "list"})
 }
 
 func runTokenList(_ context.Context, o *app.PlainOptions) error {

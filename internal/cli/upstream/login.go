@@ -128,11 +128,8 @@ func describeLogin(name string, info *upstream.LoginInfo) string {
 }
 
 func newUpstreamProjectCmd(a *app.App) *cobra.Command {
-	return app.NewGroupCmd(&cobra.Command{Use: "project"}, newProjectListCmd(a), newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
-}
-
-func newProjectListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runProjectList, &cobra.Command{Use: "list"})
+	list := app.NewPlainCmd(a, runProjectList, &cobra.Command{Use: "list"})
+	return app.NewGroupCmd(&cobra.Command{Use: "project"}, list, newProjectSetCmd(a, runProjectSet), newProjectClearCmd(a, runProjectSet))
 }
 
 func runProjectList(_ context.Context, o *app.PlainOptions) error {

@@ -26,7 +26,7 @@ import (
 
 func NewUpstreamCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{Use: "upstream"},
-		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a), newUpstreamShowCmd(a, runUpstreamShow),
+		newUpstreamAddCmd(a, runUpstreamAdd), app.NewPlainCmd(a, runUpstreamList, &cobra.Command{Use: "list"}), newUpstreamShowCmd(a, runUpstreamShow),
 		newUpstreamLoginCmd(a, runUpstreamLogin), newUpstreamLogoutCmd(a),
 		newUpstreamRemoveCmd(a), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false), newUpstreamRestartCmd(a),
 		newUpstreamApproveCmd(a, runUpstreamApprove), newUpstreamLogsCmd(a, runUpstreamLogs), newUpstreamImportCmd(a, runUpstreamImport),
@@ -46,10 +46,6 @@ func loadUpstream(a *app.App, name string) (*config.Config, config.Upstream, err
 			WithFix("guideway upstream list")
 	}
 	return cfg, cfg.Upstreams[i], nil
-}
-
-func newUpstreamListCmd(a *app.App) *cobra.Command {
-	return app.NewPlainCmd(a, runUpstreamList, &cobra.Command{Use: "list"})
 }
 
 func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
