@@ -65,11 +65,32 @@ func (s *Store) Schedule(ctx context.Context, j run.Job) error {
 	})
 }
 
+// sqlReleaseJobs releases the jobs in progress of instances that do not exist. River itself
+// does this after an hour.
+const sqlReleaseJobs = `update river_job set state = 'available', attempt = greatest(attempt - 1, 0) where kind = $1 and state = 'running'
+	and convert_to(attempted_by[array_upper(attempted_by, 1)], 'UTF8') not in (select id from instances)`
+
 // ReapInstances implements cluster.Store.
 func (s *Store) ReapInstances(ctx context.Context, silent time.Duration) error {
-	if ended, err := s.HasEndedInstances(ctx, silent); err != nil || !ended {
+	ended, err := s.HasEndedInstances(ctx, silent)
+	if err == nil && ended {
+		err = s.scheduleOrphans(ctx, silent)
+	}
+	if err != nil {
 		return err
 	}
+	return s.retryWrite(ctx, "release the jobs of processes that ended", func(ctx context.Context, _ bool) error {
+		_, err := s.jobClient(ctx)
+		if err == nil {
+			_, err = s.pool.Exec(ctx, sqlReleaseJobs, jobArgs{}.Kind())
+		}
+		return err
+	})
+}
+
+// scheduleOrphans removes the instances that were silent, and schedules the runs of instances
+// that do not exist.
+func (s *Store) scheduleOrphans(ctx context.Context, silent time.Duration) error {
 	return s.retryWrite(ctx, "take over the runs of processes that ended", func(ctx context.Context, _ bool) error {
 		return s.withJobs(ctx, func(ctx context.Context, tx pgx.Tx) ([]run.Job, error) {
 			return s.RemoveEndedInstances(ctx, reapTx{conn{tx}, tx}, silent)

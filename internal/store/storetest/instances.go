@@ -19,6 +19,7 @@ func instanceTests() []subtest {
 		{"workers execute at most a number of jobs at a time", testBoundedJobs},
 		{"an instance exists until it leaves or is silent", testInstances},
 		{"the runs of ended instances are scheduled once", testReapedRuns},
+		{"the jobs in progress of ended instances are executed by others", testReapedJobs},
 		{"an instance learns of its cancelled runs", testCancelledDrives},
 	}
 }
@@ -189,6 +190,26 @@ func testReapedRuns(t *testing.T, f *fixture) {
 		requireNoError(t, err)
 	}
 	w.wantJobs(t, "ann/m_1")
+	requireNoError(t, s.Schedule(t.Context(), run.Job{User: "ann", Run: "m_last"}))
+	w.wantJobs(t, "ann/m_last")
+}
+
+func testReapedJobs(t *testing.T, f *fixture) {
+	s, other := f.openStore(t), f.openStore(t)
+	for _, id := range []string{"i_1", "i_2"} {
+		_, _, err := s.Beat(t.Context(), id, true)
+		requireNoError(t, err)
+	}
+	requireNoError(t, s.Schedule(t.Context(), run.Job{User: "ann", Run: "m_1"}))
+	startWorker(t, s, "i_1", 1, func(string) error {
+		<-t.Context().Done()
+		return nil
+	}).wantJobs(t, "ann/m_1")
+	requireNoError(t, other.LeaveInstance(t.Context(), "i_1"))
+	requireNoError(t, other.ReapInstances(t.Context(), time.Hour))
+	w := startWorker(t, other, "i_2", 2, nil)
+	w.wantJobs(t, "ann/m_1")
+	requireNoError(t, other.ReapInstances(t.Context(), time.Hour)) // i_2 exists
 	requireNoError(t, s.Schedule(t.Context(), run.Job{User: "ann", Run: "m_last"}))
 	w.wantJobs(t, "ann/m_last")
 }
