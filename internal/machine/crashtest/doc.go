@@ -13,6 +13,6 @@
 // Environment variables set the extent: GUIDEWAY_CRASH_KILLS is the number of killed
 // processes. GUIDEWAY_CRASH_EVERY tests every nth point (1 is all), GUIDEWAY_CRASH_STOPS
 // the same for stopped workers. GUIDEWAY_CRASH_LIVES limits the deaths of a run before it
-// may finish. GUIDEWAY_CRASH_SEED repeats a test, and GUIDEWAY_TEST_POSTGRES is the URL of
+// may finish. GUIDEWAY_CRASH_OUTAGES is the number of outages of a database of each kind. GUIDEWAY_CRASH_SEED repeats a test, and GUIDEWAY_TEST_POSTGRES is the URL of
 // a server for the tests that need one.
 package crashtest

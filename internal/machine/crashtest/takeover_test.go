@@ -64,19 +64,7 @@ func TestDatabaseOutage(t *testing.T) {
 	<-time.After(12 * time.Second)
 	cable.mend()
 	runs.finish(t, workers[1])
-	for _, j := range runs {
-		sent, ran, names := o.copyCounts(j.task, j.id)
-		for i, n := range sent {
-			if n != 1 {
-				t.Errorf("request %d of %s was sent %d times", i, j.task, n)
-			}
-		}
-		for key, n := range ran {
-			if n != 1 {
-				t.Errorf("%s was called %d times", names[key], n)
-			}
-		}
-	}
+	runs.checkCalledOnce()
 	for _, w := range workers {
 		w.Shutdown()
 	}
@@ -88,7 +76,7 @@ func startHeld(t *testing.T, o *fakeServers, w *worker, p location) batch {
 	t.Helper()
 	const runs = 6
 	o.held, o.arrived = make(chan struct{}), make(chan struct{}, 1000)
-	b := newBatch(t, o, p, "held", runs)
+	b := newBatch(t, o, p, fmt.Sprintf("held %p", o.held), runs) // each batch has tasks of its own
 	for _, j := range b {
 		j.id = w.MustDo(order{Do: opStart, Task: j.task}).Run
 	}
@@ -113,6 +101,24 @@ func (c batch) finish(t *testing.T, w *worker) {
 			}
 		}
 		j.checkRun()
+	}
+}
+
+// checkCalledOnce checks that each call of the runs was made once.
+func (c batch) checkCalledOnce() {
+	for _, j := range c {
+		j.t.Helper()
+		sent, ran, names := j.outside.copyCounts(j.task, j.id)
+		for i, n := range sent {
+			if n != 1 {
+				j.t.Errorf("request %d of %s was sent %d times", i, j.task, n)
+			}
+		}
+		for key, n := range ran {
+			if n != 1 {
+				j.t.Errorf("%s was called %d times", names[key], n)
+			}
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ func openLocation(ctx context.Context, p location) (crash.Handler[order, reply],
 
 // openHandler opens a location as the program does: key, journal, heads, scripts.
 func (p location) openHandler(ctx context.Context) (*handler, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	machinesShelf, err := newShelf()
 	if err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (p location) openHandler(ctx context.Context) (*handler, error) {
 			Now: func() time.Time { return time.Now().Add(time.Duration(p.Skew) * time.Second) },
 		}
 		if p.Serves {
-			o.Owner, o.Store = "", d.journal
+			o.Owner, o.Store, o.Logger = "", d.journal, log
 		}
 		d.service, err = driver.New(o)
 	}
@@ -115,7 +116,7 @@ func (p location) openHandler(ctx context.Context) (*handler, error) {
 		return nil, errors.Join(err, d.journal.Close())
 	}
 	if p.Serves {
-		d.background = driver.NewBackground(d.service, 100, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		d.background = driver.NewBackground(d.service, 100, log)
 	}
 	return d, nil
 }
