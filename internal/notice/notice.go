@@ -6,7 +6,8 @@
 // notices that it has not accepted yet. The position moves after the notices are in the
 // file, and a notice leaves the file after its receiver accepted it, so each notice is
 // delivered at least once, with the same id each time. A process holds the lock of the file
-// while it delivers, so that only one process delivers.
+// while it delivers, so that only one process delivers. Of the machines that share a
+// database, each has such files, and one claims the delivery of a notice in the database.
 package notice
 
 import (

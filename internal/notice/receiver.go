@@ -39,7 +39,12 @@ type Receiver struct {
 	Timeout time.Duration
 	// UserAgent is the header of that name.
 	UserAgent string
+	// Shared reports whether other instances of the deployment deliver to the same receiver.
+	Shared bool
 }
+
+// Target identifies the receiver for all instances.
+func (r *Receiver) Target() string { return r.URL + "\x00" + strings.Join(r.Command, "\x00") }
 
 // maxAnswer is the maximum number of bytes of an HTTP response, or of a command's output,
 // that an error quotes.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 	maxAge = 72 * time.Hour
 )
 
-// Options configure a Sender. All members but Texts are required.
+// Options configure a Sender. All members but Texts and Shared are required.
 type Options struct {
 	Receivers []Receiver
 	Sources   []Source
@@ -33,6 +34,9 @@ type Options struct {
 	// Texts encrypts the outboxes. If nil, they are not encrypted.
 	Texts *seal.Texts
 	Log   *slog.Logger
+	// Shared is the state of the instances of a deployment, of which one delivers each notice.
+	// It is nil for a single instance.
+	Shared deployment.State
 	// Address returns the address of a running dashboard, such as http://127.0.0.1:3000, or "".
 	Address func(ctx context.Context) string
 }
@@ -78,11 +82,11 @@ func (s *Sender) serve(ctx context.Context, r *Receiver) {
 	defer func() { _ = lock.Close() }()
 	changed := make(chan struct{}, 1)
 	watching := map[string]bool{}
-	box := takeOutbox(&s.opts, r.Name)
+	box, claims := takeOutbox(&s.opts, r.Name), newClaims(&s.opts, r)
 	for ctx.Err() == nil {
 		s.watchSources(ctx, watching, changed)
 		s.readSources(ctx, r, box)
-		s.deliverPending(ctx, r, box)
+		s.deliverPending(ctx, r, box, claims)
 		timer := time.NewTimer(s.pause(box, len(watching) == len(s.opts.Sources)))
 		select {
 		case <-ctx.Done():
@@ -179,19 +183,32 @@ func (s *Sender) readSources(ctx context.Context, r *Receiver, box *Outbox) {
 	}
 }
 
-// deliverPending delivers the pending notices in order, until one is not accepted.
-func (s *Sender) deliverPending(ctx context.Context, r *Receiver, box *Outbox) {
+// deliverPending delivers the pending notices in order, until one is not accepted, or another
+// instance is delivering it.
+func (s *Sender) deliverPending(ctx context.Context, r *Receiver, box *Outbox, c *claims) {
 	for len(box.Pending) > 0 && ctx.Err() == nil && !time.Now().Before(box.RetryAt) {
 		n := box.Pending[0]
 		if address := s.opts.Address(ctx); address != "" && n.Page != "" {
 			n.URL = address + n.Page
 		}
 		n.Page = ""
-		err := s.deliver(ctx, r, n)
-		if ctx.Err() != nil && err != nil {
+		token, done, err := c.takeClaim(ctx, n.ID)
+		switch {
+		case done:
+			box.Pending, box.Attempts, box.RetryAt = box.Pending[1:], 0, time.Time{}
+		case err != nil || token == "":
+			box.RetryAt = time.Now().Add(firstRetry).UTC()
 			return
+		default:
+			err = s.deliver(ctx, r, n)
+			if failed := c.endClaim(n.ID, token, err == nil); failed != nil {
+				s.opts.Log.Warn("cannot record for the other instances whether a notice was delivered: another one may send it again", "receiver", r.Name, "notice", n.ID, "error", failed)
+			}
+			if ctx.Err() != nil && err != nil {
+				return
+			}
+			s.noteDelivery(r, box, n, err)
 		}
-		s.noteDelivery(r, box, n, err)
 		if err := box.save(&s.opts, r.Name); err != nil {
 			s.opts.Log.Error("cannot store that a notice was delivered: it is sent again", "receiver", r.Name, "notice", n.ID, "error", err)
 		}

@@ -79,7 +79,7 @@ func TestNoticeHasAddressOfPage(t *testing.T) {
 			},
 		}
 		box := &Outbox{Pending: []Notice{{ID: "n_1", Page: "/runs/r_1"}}}
-		s.deliverPending(t.Context(), &Receiver{Name: "team"}, box)
+		s.deliverPending(t.Context(), &Receiver{Name: "team"}, box, &claims{})
 		if len(got) != 1 || got[0] != (Notice{ID: "n_1", URL: want}) {
 			t.Errorf("with the address %q the receiver got %+v", address, got)
 		}

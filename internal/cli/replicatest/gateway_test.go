@@ -16,26 +16,32 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// startGateways starts replicas with the upstreams "one" and "two", one of each era, and settings of the gateway, and
-// returns the URL of the proxy.
+// startGateways starts replicas with the upstreams "one" and "two", one of each era, and
+// settings of the gateway, and returns the URL of the proxy.
 func (c *cluster) startGateways(n int, gateway map[string]any) string {
 	c.t.Helper()
 	self, err := os.Executable()
 	checkError(c.t, err)
-	settings, err := json.Marshal(map[string]any{
+	return c.startWith(n, map[string]any{
 		"gateway": gateway,
 		"upstreams": map[string]any{
 			"one": map[string]any{"command": self, "env": map[string]string{upstreamtest.Variable: ""}, "pins": "off"},
 			"two": map[string]any{"command": self, "env": map[string]string{upstreamtest.Variable: upstreamtest.Modern}, "pins": "off"},
 		},
 	})
+}
+
+// startWith starts replicas with settings and the workflow "gated".
+func (c *cluster) startWith(n int, settings map[string]any) string {
+	c.t.Helper()
+	text, err := json.Marshal(settings)
 	checkError(c.t, err)
 	for range n {
 		r := c.newReplica()
 		r.addWorkflow("gated", gatedWorkflow)
 		dir := filepath.Join(r.home, ".config", "guideway")
 		checkError(c.t, os.MkdirAll(dir, 0o700))
-		checkError(c.t, os.WriteFile(filepath.Join(dir, "guideway.json"), settings, 0o600))
+		checkError(c.t, os.WriteFile(filepath.Join(dir, "guideway.json"), text, 0o600))
 		r.run()
 	}
 	return c.roundRobin()

@@ -12,8 +12,9 @@ import (
 )
 
 // startNotices starts the delivery of notices, or returns nil if there are no receivers. It
-// reads the journals in the background, so that no call waits for it.
-func startNotices(s *Surface) *notice.Sender {
+// reads the journals in the background, so that no call waits for it. The command of a client's
+// process notifies the person at that computer, so that it is not shared.
+func startNotices(s *Surface, ofClient bool) *notice.Sender {
 	log := s.app.Logger(s.cfg)
 	var receivers []notice.Receiver
 	for _, name := range app.NoticeReceivers(s.cfg) {
@@ -22,13 +23,14 @@ func startNotices(s *Surface) *notice.Sender {
 			log.Error("a receiver of notices is not used", "receiver", name, "error", err, "fix", guideway.ErrorFix(err))
 			continue
 		}
+		r.Shared = r.URL != "" || !ofClient
 		receivers = append(receivers, r)
 	}
 	if len(receivers) == 0 {
 		return nil
 	}
 	return notice.Start(notice.Options{
-		Receivers: receivers, Dir: app.NoticesDir(s.cfg), Texts: app.SealFiles(s.cfg), Log: log,
+		Receivers: receivers, Dir: app.NoticesDir(s.cfg), Texts: app.SealFiles(s.cfg), Log: log, Shared: s.cfg.Shared,
 		Sources: []notice.Source{
 			&notice.JournalSource{SourceName: "runs", Describe: notice.DescribeRun, Open: s.openRunFeed},
 			&notice.JournalSource{SourceName: "machines", Describe: notice.DescribeMachineRun, Open: s.Machines.openFeed},

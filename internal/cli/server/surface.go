@@ -97,7 +97,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		return nil, err
 	}
 	s.maintenance.Start()
-	s.notices = startNotices(s)
+	s.notices = startNotices(s, project != nil)
 	return s, nil
 }
 
