@@ -287,3 +287,53 @@ func TestAgentKeepsItsTools(t *testing.T) {
 	wantResume(app.ExitFailed, "incorrect passphrase", second, " --accept-tools", "something else")
 	wantResume(app.ExitOK, "done", second, " --accept-tools", "four words in a row")
 }
+
+// TestServerReportsChangedTools checks that a server pauses a run whose hook graph is gone,
+// that machine_status, doctor and the command line show the reason, that an agent cannot
+// accept the change, and that the run ends after a person did.
+func TestServerReportsChangedTools(t *testing.T) {
+	t.Parallel()
+	d, _ := newGatewayProject(t)
+	url := serveScriptedModel(t, func(modelMessage, []string) (text, name, arguments string) { return "done", "", "" })
+	environment := d.host.Getenv
+	d.host.Getenv = func(name string) string {
+		switch name {
+		case "OPENAI_BASE_URL":
+			return url
+		case "GUIDEWAY_MODEL":
+			return "openai:m"
+		}
+		return environment(name)
+	}
+	config := filepath.Join(machineOf(t, filepath.Join(d.host.Dir, "workflows", "machines"), `["one__params"]`), "machine.json")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := strings.NewReplacer(`"name": "start", "agent"`, `"name": "start", "input": {"name": "task", "type": "string", "description": "More?"}, "next_state": "agent"}, {"name": "agent", "agent"`)
+	writeFile(t, config, states.Replace(string(text)))
+	d.wantCommand(app.ExitOK, "", "hooks import --template block-by-argument --id block --upstream one --tool params")
+	d.wantCommand(app.ExitOK, "", "hooks enable block")
+	connect := func() *gatewayClient {
+		return d.connectClient("--toolsets", "machines", "--source-trust", "project=trusted")
+	}
+	call := func(a *gatewayClient, tool, arguments string) string {
+		return string(a.sendRequest("tools/call", map[string]any{"name": tool, "arguments": json.RawMessage(arguments)}).Result)
+	}
+	a := connect()
+	id := regexp.MustCompile(`m_[0-9a-z]{23}`).FindString(call(a, "machine_start", `{"machine":"helper","inputs":{"task":"x"},"wait":20}`))
+	a.end()
+	d.wantCommand(app.ExitOK, "", "hooks disable block")
+	a = connect()
+	if got := call(a, "machine_input", `{"runId":"`+id+`","value":"go","wait":20}`); !strings.Contains(got, `"code":"tools"`) || !strings.Contains(got, "the hook graph block (") {
+		t.Errorf("the answer to the agent is %s", got)
+	}
+	a.end()
+	d.wantCommand(app.ExitOK, "the hook graph block (", "machine status "+id)
+	if _, out := d.runCommand("doctor"); !strings.Contains(out, id+" is paused: ") || !strings.Contains(out, "--accept-tools") {
+		t.Errorf("doctor shows %s", out)
+	}
+	d.wantCommand(app.ExitOK, "", "runs approve --set-passphrase", "four words in a row", "four words in a row")
+	d.wantCommand(app.ExitOK, `"output": "done"`, "machine resume "+id+" --accept-tools --json", "four words in a row")
+	d.wantCommand(app.ExitOK, "tools_accepted", "machine show "+id)
+}
