@@ -97,7 +97,7 @@ func TestAnnotationsKeepPins(t *testing.T) {
 	if text := p.toolText("one__echo"); !strings.Contains(text, `"readOnlyHint":true`) {
 		t.Errorf("the tool is %s", text)
 	}
-	if err := r.Refresh(t.Context(), "one"); err != nil { // The upstream changes the tool.
+	if err := r.Refresh(t.Context(), "one", ""); err != nil { // The upstream changes the tool.
 		t.Fatal(err)
 	}
 	if got := p.callTool("one__echo", args{"text": "x"}); !strings.Contains(got, "waits for approval") {

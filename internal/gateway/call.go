@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +70,7 @@ func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawM
 	t, err := g.findTool(ctx, c, r.Name)
 	if err != nil {
 		if t = g.unlistedTool(c, r.Name); t == nil || !g.accessOf(ctx).allowsTool(t) {
-			return o.endUnrouted(ctx, err)
+			return o.endUnrouted(ctx, cmp.Or(g.requireLogin(ctx, c, r.Name), err))
 		}
 	}
 	ctx = o.setTarget(ctx, t.member, t.original, &r)
@@ -235,10 +236,13 @@ type route struct {
 func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json.RawMessage, error) {
 	result, err := g.sendOnce(ctx, c, a, r)
 	var required *upstream.LoginRequired
-	if a.method == methodCall && errors.As(err, &required) {
+	if !errors.As(err, &required) {
+		return result, err
+	}
+	if err = g.explainLogin(ctx, c, a.member, err); a.method == methodCall {
 		return g.sendAfterLogin(ctx, c, a, r, err)
 	}
-	return result, err
+	return nil, err
 }
 
 // sendOnce sends a request to its upstream. It also forwards questions of the upstream to the
@@ -309,19 +313,31 @@ func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, r Req
 	return next
 }
 
+// personOf returns the person whose login the sessions of a client with an upstream use, or ""
+// if they use the configured credential or the login of the local user.
+func (g *Gateway) personOf(c *Client, m *member) string {
+	if l := g.opts.Upstream.Logins; l == nil || l.User == c.Principal.User || !m.Spec.CanLogIn() {
+		return ""
+	}
+	return c.Principal.User
+}
+
 // sessionFor returns the upstream session that a request needs, and reports whether the
-// call may have to be parked.
+// call may have to be parked. A person has own sessions with an upstream that has logins.
 func (g *Gateway) sessionFor(c *Client, m *member, modern bool) (want upstream.Want, parked bool) {
-	own, asks := m.Sessions == SessionsClient, c.canAsk() || c.hasApps()
+	person := g.personOf(c, m)
+	own, asks := m.Sessions == SessionsClient || person != "", c.canAsk() || c.hasApps()
 	switch {
+	case m.Sessions == SessionsShared && person != "":
+		return upstream.Want{Client: c.sharingKey(), User: person}, false
 	case m.Sessions != SessionsShared && !own && modern && !asks && !c.Modern && c.Level == "":
 		return m.Plain(), false
 	case m.Sessions == SessionsShared, !own && (modern || !asks):
 		return upstream.Want{}, false
 	case modern || !c.canAsk() || !c.Modern:
-		return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(false), Ask: g.newAsker(c, m)}, false
+		return upstream.Want{Client: c.sharingKey(), User: person, Capabilities: c.encodeCapabilities(false), Ask: g.newAsker(c, m)}, false
 	}
-	return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(false), Alone: true}, true
+	return upstream.Want{Client: c.sharingKey(), User: person, Capabilities: c.encodeCapabilities(false), Alone: true}, true
 }
 
 // newCall builds the call to an upstream.

@@ -143,7 +143,7 @@ func TestListChanged(t *testing.T) {
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Growing)}})
 	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 	before := p.toolNames()
-	if err := r.Refresh(t.Context(), "one"); err != nil {
+	if err := r.Refresh(t.Context(), "one", ""); err != nil {
 		t.Fatal(err)
 	}
 	select {

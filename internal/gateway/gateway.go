@@ -131,8 +131,8 @@ type Gateway struct {
 	held atomic.Bool
 	// listVersion counts the changes of lists that do not come from upstreams.
 	listVersion atomic.Int64
-	// late holds the upstreams that did not answer in time for a list, and pinned the
-	// upstreams for which pins were found or stored.
+	// late holds the lists that upstreams did not send in time, and pinned the upstreams for
+	// which pins were found or stored.
 	late, pinned sync.Map
 	// clientPerMinute and lazy are current settings; see Settings.
 	clientPerMinute atomic.Int64
@@ -404,35 +404,34 @@ func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 	client, built := c.sharingKey(), g.surfaces.Load()
 	var unknown []*member
 	for _, m := range g.allMembers() {
-		if m.Known() != nil && built.isCurrent(client, m) || !may.mayAllow(m) {
+		person := g.personOf(c, m)
+		_, listed := m.OwnOf(client)
+		if listed = m.Known() != nil && person == "" || listed && person != ""; listed && built.isCurrent(client, m) || !may.mayAllow(m) {
 			continue
 		}
-		if _, late := g.late.Load(m.Upstream); late && m.Known() == nil {
-			m.Discover(m.listWant())
+		if _, late := g.late.Load(lateList{m.Upstream, person}); late && !listed {
+			g.wg.Go(func() { _ = g.fetchLists(g.life, c, m) }) // the client is notified
 			continue
 		}
 		unknown = append(unknown, m)
 	}
+	isForeign := func(m *member) bool {
+		_, has := m.OwnOf(client)
+		return !has && g.personOf(c, m) != ""
+	}
 	if len(unknown) == 0 {
 		g.held.Store(true)
-		return g.surfaceOf(c)
+		return g.surfaceOf(c).withoutForeign(isForeign)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(g.opts.ListTime, listTime))
 	defer cancel()
 	var asked sync.WaitGroup
 	for _, m := range unknown {
 		asked.Go(func() {
-			if own, has := m.OwnOf(client); has && own == nil {
-				m.FetchOwn(ctx, client)
-			}
-			want := upstream.Want{}
-			if own, _ := g.sessionFor(c, m, false); own.Client != "" {
-				want = upstream.Lister(own.Capabilities)
-			}
-			if _, err := m.Catalog(ctx, want); err != nil {
+			if err := g.fetchLists(ctx, c, m); err != nil && (g.personOf(c, m) == "" || guideway.ErrorCode(err) != guideway.CodeUnauthorized) {
 				g.logger.Warn("an upstream is omitted from the lists of a client, because the lists of the upstream could not be fetched", "upstream", m.Name(), "error", err)
 				if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-					g.late.Store(m.Upstream, nil)
+					g.late.Store(lateList{m.Upstream, g.personOf(c, m)}, nil)
 				}
 			}
 		})
@@ -440,7 +439,31 @@ func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 	asked.Wait()
 	g.rebuild()
 	g.held.Store(true)
-	return g.surfaceOf(c)
+	return g.surfaceOf(c).withoutForeign(isForeign)
+}
+
+// lateList identifies lists of an upstream that did not arrive in time: those of a person, or
+// the shared ones.
+type lateList struct {
+	upstream *upstream.Upstream
+	person   string
+}
+
+// fetchLists fetches the unknown lists of an upstream that a client sees.
+func (g *Gateway) fetchLists(ctx context.Context, c *Client, m *member) error {
+	want, _ := g.sessionFor(c, m, false)
+	if want.User != "" {
+		want.Alone = false
+		return m.OpenOwn(ctx, want)
+	}
+	if own, has := m.OwnOf(want.Client); has && own == nil {
+		_ = m.FetchOwn(ctx, want.Client) // the client then sees the shared lists
+	}
+	if want.Client != "" {
+		want = upstream.Lister(want.Capabilities)
+	}
+	_, err := m.Catalog(ctx, want)
+	return err
 }
 
 // listWant returns the Want for the session that fetches the lists that all clients see.

@@ -189,7 +189,7 @@ func TestHeldCallOfChangedUpstream(t *testing.T) {
 		p := h.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
 		p.toolNames()
 		h.answer(t, "ann", p.callTool("one__echo", args{"text": "a"}), true)
-		if err := h.Refresh(t.Context(), "one"); err != nil {
+		if err := h.Refresh(t.Context(), "one", ""); err != nil {
 			t.Fatal(err)
 		}
 		h.Reload()

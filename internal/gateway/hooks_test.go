@@ -156,7 +156,7 @@ func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: store, Hooks: hooks})
 			p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 			p.toolNames()
-			if err := r.Refresh(t.Context(), "one"); err != nil {
+			if err := r.Refresh(t.Context(), "one", ""); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()

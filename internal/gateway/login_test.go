@@ -35,6 +35,12 @@ func newLoginFixture(t *testing.T, way string) *loginFixture {
 	mcp.AddTool(protected, &mcp.Tool{Name: "search"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found"}}}, nil, nil
 	})
+	mcp.AddTool(protected, &mcp.Tool{Name: "token"}, func(_ context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: req.Extra.Header.Get("Authorization")}}}, nil, nil
+	})
+	protected.AddResource(&mcp.Resource{URI: "note://1", Name: "1"}, func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "note://1", Text: req.Extra.Header.Get("Authorization")}}}, nil
+	})
 	server := authserver.New(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return protected }, &mcp.StreamableHTTPOptions{Stateless: true}))
 	t.Cleanup(server.Close)
 	dir, base := t.TempDir(), &http.Transport{DisableKeepAlives: true}
@@ -52,9 +58,19 @@ func newLoginFixture(t *testing.T, way string) *loginFixture {
 	return f
 }
 
-// logIn logs in like a person with a browser.
-func (f *loginFixture) logIn() {
-	l, err := upstream.StartLoopbackLogin(f.t.Context(), f.entry.Spec, f.opts, upstream.LoginOptions{})
+// logIn logs in as the local user with a browser.
+func (f *loginFixture) logIn() { f.logInAs("") }
+
+// optionsOf returns the options with the logins of a user.
+func (f *loginFixture) optionsOf(user string) upstream.Options {
+	opts := f.opts
+	opts.Logins = opts.Logins.Of(user)
+	return opts
+}
+
+// logInAs logs in like a person with a browser.
+func (f *loginFixture) logInAs(user string) {
+	l, err := upstream.StartLoopbackLogin(f.t.Context(), f.entry.Spec, f.optionsOf(user), upstream.LoginOptions{})
 	if err != nil {
 		f.t.Error(err)
 		return
@@ -99,7 +115,7 @@ func TestLoginDuringCall(t *testing.T) {
 					f.logIn()
 					return &mcp.ElicitResult{Action: "accept"}
 				}})
-				mute := f.connectClient(t, clientSetup{user: "bob", version: version})
+				mute := f.connectClient(t, clientSetup{user: "ann", version: version})
 				p.toolNames()
 				logOut := func() {
 					if had, _, err := upstream.Logout(t.Context(), f.entry.Spec, f.opts); !had || err != nil {
@@ -152,5 +168,140 @@ func TestLoginOfClientThatCannotBeAsked(t *testing.T) {
 	var failure *jsonrpc.Error
 	if !errors.As(err, &failure) || failure.Code != -32042 || !strings.Contains(string(failure.Data), `"url":"http://127.0.0.1:3999/gateway/wiki"`) {
 		t.Errorf("after the logout: %s, %+v", result, failure)
+	}
+}
+
+// TestLoginsBelongToPersons checks that a call uses the login of the user who makes it, or is
+// refused: with the command for the local user, and with the page of the dashboard for every
+// other one.
+func TestLoginsBelongToPersons(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{legacy, modern} {
+		for _, sessions := range []gateway.Sessions{gateway.SessionsAuto, gateway.SessionsShared, gateway.SessionsClient} {
+			for _, way := range []string{"", slow} {
+				t.Run(version+" "+string(sessions)+" "+way, func(t *testing.T) {
+					t.Parallel()
+					testLoginsOfPersons(t, version, sessions, way)
+				})
+			}
+		}
+	}
+}
+
+func testLoginsOfPersons(t *testing.T, version string, sessions gateway.Sessions, way string) {
+	f := newLoginFixture(t, way)
+	entry := f.entry
+	entry.Sessions = sessions
+	if err := f.Configure(gateway.Settings{Upstreams: []gateway.Entry{entry}}); err != nil {
+		t.Fatal(err)
+	}
+	client := func(user string) *testClient { return f.connectClient(t, clientSetup{user: user, version: version}) }
+	ada, bob := client("ada"), client("bob")
+	page := f.url + "/gateway/wiki"
+	refused := func(who string, p *testClient, tool string) {
+		t.Helper()
+		if got := p.callTool(tool, nil); !strings.Contains(got, "not logged in to wiki") || !strings.Contains(got, page) || strings.Contains(got, "Bearer") || strings.Contains(got, "guideway upstream login") {
+			t.Errorf("%s calls %s: %s", who, tool, got)
+		}
+	}
+	// No login exists, so the tools are unknown.
+	refused("ada", ada, "wiki__token")
+	f.logIn()
+	ann := client("ann")
+	local := ann.callTool("wiki__token", nil)
+	if !strings.HasPrefix(local, "Bearer access-") {
+		t.Fatalf("the local user: %s", local)
+	}
+	// Now the local user has a login, which is not for others; nor are the listed resources.
+	for who, p := range map[string]*testClient{"ada": ada, "bob": bob} {
+		refused(who, p, "wiki__token")
+		list, err := p.session.ListResources(t.Context(), nil)
+		if err != nil || len(list.Resources) > 0 {
+			t.Errorf("%s sees %s, %v", who, marshalText(t, list), err)
+		}
+		if got, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "note://1"}); err == nil {
+			t.Errorf("%s reads %s", who, marshalText(t, got))
+		}
+		if strings.Contains(strings.Join(p.toolNames(), " "), "wiki__nothing") {
+			t.Error("an unknown tool is listed")
+		}
+	}
+	f.logInAs("ada")
+	f.Relist()
+	own := ada.callTool("wiki__token", nil)
+	if !strings.HasPrefix(own, "Bearer access-") || own == local {
+		t.Errorf("ada calls with %s, the local user with %s", own, local)
+	}
+	refused("bob", bob, "wiki__token")
+	if list, err := ada.session.ListResources(t.Context(), nil); err != nil || len(list.Resources) != 1 {
+		t.Errorf("ada sees %s, %v", marshalText(t, list), err)
+	}
+	if got, err := ada.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "note://1"}); err != nil || got.Contents[0].Text != own {
+		t.Errorf("ada reads %s, %v", marshalText(t, got), err)
+	}
+	f.logInAs("bob")
+	theirs := bob.callTool("wiki__token", nil)
+	if theirs == own || theirs == local || ada.callTool("wiki__token", nil) != own || ann.callTool("wiki__token", nil) != local {
+		t.Errorf("bob calls with %s, ada with %s, the local user with %s", theirs, own, local)
+	}
+	// A machine acts for the user who started it.
+	machine := &gateway.Client{Principal: guideway.Principal{User: "ada", Client: "machine x"}, Modern: true}
+	if got, err := f.Call(t.Context(), machine, gateway.Request{Name: "wiki__token"}); err != nil || !strings.Contains(string(got), own) {
+		t.Errorf("a machine of ada: %s, %v", got, err)
+	}
+	machine.Principal.User = "eve"
+	if got, err := f.Call(t.Context(), machine, gateway.Request{Name: "wiki__token"}); err != nil || !strings.Contains(string(got), "not logged in") {
+		t.Errorf("a machine of eve: %s, %v", got, err)
+	}
+	if had, _, err := upstream.Logout(t.Context(), f.entry.Spec, f.optionsOf("ada")); !had || err != nil {
+		t.Fatal(had, err)
+	}
+	refused("ada", ada, "wiki__token")
+	for who, p := range map[string]*testClient{"bob": bob, "the local user": ann} { // also renews their tokens before the test ends
+		if got := p.callTool("wiki__token", nil); !strings.HasPrefix(got, "Bearer access-") {
+			t.Errorf("%s after the logout of ada: %s", who, got)
+		}
+	}
+}
+
+// TestPersonLogsInDuringCall checks that a person who is asked to open the page goes on after
+// the own login, and that the login of another person does not count.
+func TestPersonLogsInDuringCall(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{legacy, modern} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			f := newLoginFixture(t, "")
+			f.logIn()
+			f.connectClient(t, clientSetup{user: "ann", version: version}).toolNames() // now the tools are known
+			f.logInAs("bob")
+			asked := 0
+			ada := f.connectClient(t, clientSetup{user: "ada", version: version, url: true, elicit: func(req *mcp.ElicitRequest) *mcp.ElicitResult {
+				if asked++; req.Params.URL != f.url+"/gateway/wiki" {
+					t.Errorf("the client was asked %s", marshalText(t, req.Params))
+				}
+				f.logInAs("ada")
+				return &mcp.ElicitResult{Action: "accept"}
+			}})
+			ada.toolNames()
+			if got := ada.callTool("wiki__search", nil); got != "found" || asked != 1 {
+				t.Errorf("the call returned %s after %d questions", got, asked)
+			}
+		})
+	}
+}
+
+// TestUnknownToolNeedsLogin checks that a client that can open pages gets the page of an upstream
+// whose tools it cannot see yet, and that other unknown names stay unknown.
+func TestUnknownToolNeedsLogin(t *testing.T) {
+	t.Parallel()
+	f := newLoginFixture(t, "")
+	c := &gateway.Client{Principal: guideway.Principal{User: "ada"}, Modern: true, Capabilities: gateway.Capabilities{Elicitation: json.RawMessage(`{"url":{}}`)}}
+	for name, code := range map[string]int64{"wiki__search": -32042, "wik__search": jsonrpc.CodeInvalidParams, "wiki": jsonrpc.CodeInvalidParams} {
+		_, err := f.Call(t.Context(), c, gateway.Request{Name: name})
+		var failure *jsonrpc.Error
+		if !errors.As(err, &failure) || int64(failure.Code) != code || strings.Contains(string(failure.Data), `"url":"http://127.0.0.1:3999/gateway/wiki"`) != (code == -32042) {
+			t.Errorf("%s: %+v", name, failure)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", c.mode)}, Pins: store})
 			p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
 			p.toolNames()
-			if err := r.Refresh(t.Context(), "one"); err != nil {
+			if err := r.Refresh(t.Context(), "one", ""); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()
@@ -154,7 +154,7 @@ func TestChangedPromptNeedsApproval(t *testing.T) {
 		if got := names(); !strings.Contains(got, "one__greet") {
 			t.Errorf("%s: the prompts are %s", mode, got)
 		}
-		if err := r.Refresh(t.Context(), "one"); err != nil {
+		if err := r.Refresh(t.Context(), "one", ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := names(); strings.Contains(got, "one__"+c.prompt) {
@@ -198,7 +198,7 @@ func TestChangedTemplateNeedsApproval(t *testing.T) {
 		if got := listedURIs(t, p); !slices.Equal(got, []string{"note://one", "note://{id}"}) {
 			t.Errorf("%s: the lists have %q", mode, got)
 		}
-		if err := r.Refresh(t.Context(), "one"); err != nil {
+		if err := r.Refresh(t.Context(), "one", ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := listedURIs(t, p); slices.Contains(got, c.template) {

@@ -124,14 +124,18 @@ func (g *Gateway) NotesOf(name string) []string {
 	return texts
 }
 
-// Refresh reloads the catalog of an upstream.
-func (g *Gateway) Refresh(ctx context.Context, name string) error {
+// Refresh reloads the catalog of an upstream, for a person with the person's login.
+func (g *Gateway) Refresh(ctx context.Context, name, user string) error {
 	m := g.findMember(name)
 	if m == nil {
 		return notInUse(name)
 	}
+	defer g.rebuild()
+	c := &Client{Principal: guideway.Principal{User: user, Client: "dashboard"}}
+	if want, _ := g.sessionFor(c, m, false); want.User != "" {
+		return g.explainLogin(ctx, c, m, m.OpenOwn(ctx, want))
+	}
 	_, err := m.Refresh(ctx, m.listWant())
-	g.rebuild()
 	return err
 }
 
@@ -165,7 +169,12 @@ func (g *Gateway) Restart(name string) error {
 // retireMembers closes upstreams that are no longer in use, after their calls have finished.
 func (g *Gateway) retireMembers(gone ...*member) {
 	for _, m := range gone {
-		g.late.Delete(m.Upstream)
+		g.late.Range(func(list, _ any) bool {
+			if list.(lateList).upstream == m.Upstream {
+				g.late.Delete(list)
+			}
+			return true
+		})
 		g.pinned.Delete(m.Upstream)
 		g.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), drainTime)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
@@ -145,7 +146,7 @@ func (g *Gateway) buildSurfaces(members []*member) *surfaces {
 				continue
 			}
 			keys := []string{client}
-			if m.Sessions == SessionsClient { // The client's requests without capabilities use its own session too.
+			if m.Sessions == SessionsClient || m.IsPersonal(client) { // The client's requests without capabilities use its own session too.
 				keys = append(keys, muteKey(client))
 			}
 			for _, key := range keys {
@@ -228,6 +229,18 @@ func (m *member) shortPrefix() string {
 
 func (s *surface) addNote(m *member, tool, text string) {
 	s.notes = append(s.notes, Note{Upstream: m.Name(), Tool: tool, Message: text})
+}
+
+// withoutForeign returns the surface for a person without the resources and skills that the
+// login of the local user lists.
+func (s *surface) withoutForeign(isForeign func(*member) bool) *surface {
+	if !slices.ContainsFunc(s.members, isForeign) {
+		return s
+	}
+	copied, foreign := *s, func(e *entry) bool { return isForeign(e.member) }
+	copied.resources = slices.DeleteFunc(slices.Clone(s.resources), foreign)
+	copied.skills = slices.DeleteFunc(slices.Clone(s.skills), foreign)
+	return &copied
 }
 
 // findOriginal returns the tool of an upstream with the upstream's own name original, or

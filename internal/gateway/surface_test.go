@@ -320,7 +320,7 @@ func TestListsOfClientsWithCapabilities(t *testing.T) {
 		mute.callTool("one__echo", args{"text": "x"}) // There is now a session without capabilities.
 		p.callTool("one__echo", args{"text": "x"})
 		for range 5 {
-			if err := r.Refresh(t.Context(), "one"); err != nil {
+			if err := r.Refresh(t.Context(), "one", ""); err != nil {
 				t.Fatal(err)
 			}
 			r.Reload()

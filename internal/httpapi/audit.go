@@ -90,7 +90,7 @@ func (a *api) recordRoute(c *call, row route) {
 	switch {
 	case row.method == http.MethodGet:
 		return
-	case row.right == auth.RightManage, row.right == auth.RightDefine:
+	case row.right == auth.RightManage, row.right == auth.RightDefine, row.right == auth.RightLogin:
 		e.Kind = audit.Configuration
 	case row.right == auth.RightAnswer && strings.HasPrefix(row.path, "/api/machine-runs/") && c.authGrant().Approves():
 		e.Kind = audit.Approval

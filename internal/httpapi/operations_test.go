@@ -22,7 +22,7 @@ import (
 
 // refusedOperations are the operations that a server without a gateway refuses.
 var refusedOperations = map[string]int{
-	"restartUpstream": http.StatusConflict, "askUpstream": http.StatusConflict, "loginUpstream": http.StatusConflict, "approveTools": http.StatusConflict,
+	"restartUpstream": http.StatusConflict, "askUpstream": http.StatusConflict, "loginUpstream": http.StatusConflict, "finishUpstreamLogin": http.StatusNotFound, "approveTools": http.StatusConflict,
 }
 
 // operation is an operation of the OpenAPI document.

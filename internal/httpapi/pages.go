@@ -50,6 +50,7 @@ func (a *api) mountPages(mux *http.ServeMux) {
 	}
 	handle("/api/docs", methods{"GET": {handle: p.getReference}})
 	handle("/icon.svg", methods{"GET": {handle: p.getIcon}})
+	handle(auth.UpstreamCallbackPath, methods{"GET": {handle: p.getUpstreamLogin}})
 	handle("/login/{code}", methods{"GET": {handle: p.getConfirmPage}, "POST": {handle: p.postLogin}})
 	if a.Identities != nil {
 		handle(auth.LoginPath, methods{"GET": {handle: p.beginLogin}})
@@ -108,6 +109,13 @@ func (p *pages) postLogin(c *call) (any, error) {
 	http.SetCookie(c.w, login.Cookie)
 	p.record(c.Request, audit.Entry{Kind: audit.Login, User: login.User, Via: "link"})
 	return p.renderPage(c, http.StatusOK, "welcome.html", login.Key)
+}
+
+// getUpstreamLogin serves the page to which an authorization server sends the browser after a
+// login to an upstream. A browser sends no cookie with that request, so the page sends the
+// parameters to the API.
+func (p *pages) getUpstreamLogin(c *call) (any, error) {
+	return p.renderPage(c, http.StatusOK, "upstream.html", nil)
 }
 
 // invalidLink is the message for a login link that cannot be used.

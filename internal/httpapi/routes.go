@@ -224,7 +224,7 @@ func checkRight(g auth.Grant, right auth.Right) error {
 	case right == auth.RightAnswer:
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot answer for a person").
 			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope approve")
-	case right == auth.RightManage, right == auth.RightTokens:
+	case right == auth.RightManage, right == auth.RightTokens, right == auth.RightLogin:
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot manage upstreams and tokens").
 			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope manage")
 	default:

@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 func (a *api) upstreamRoutes() []route {
@@ -21,7 +23,9 @@ func (a *api) upstreamRoutes() []route {
 		{"PUT", "/api/upstreams/{name}/project", auth.RightManage, withBody(a.moveUpstream)},
 		{"PUT", "/api/upstreams/{name}/tools/{tool}", auth.RightManage, withBody(a.setUpstreamTool)},
 		{"POST", "/api/upstreams/{name}/restart", auth.RightManage, a.restartUpstream},
-		{"POST", "/api/upstreams/{name}/login", auth.RightManage, a.loginUpstream},
+		{"POST", "/api/upstreams/{name}/login", auth.RightLogin, a.loginUpstream},
+		{"DELETE", "/api/upstreams/{name}/login", auth.RightLogin, a.logoutUpstream},
+		{"POST", "/api/upstream-logins", auth.RightLogin, withBody(a.finishUpstreamLogin)},
 		{"POST", "/api/upstreams/{name}/ask", auth.RightManage, a.askUpstream},
 		{"GET", "/api/upstreams/{name}/log", auth.RightManage, a.upstreamLog},
 		{"GET", "/api/upstreams/{name}/waiting", auth.RightRead, a.upstreamWaiting},
@@ -32,12 +36,14 @@ func (a *api) upstreamRoutes() []route {
 }
 
 // listUpstreams returns the upstreams. The member on reports whether agents can use them.
-func (a *api) listUpstreams(*call) (any, error) {
-	all, err := a.Upstreams.List()
+func (a *api) listUpstreams(c *call) (any, error) {
+	all, err := a.Upstreams.List(c.userName())
 	return object{"on": a.Upstreams.On(), "upstreams": all}, err
 }
 
-func (a *api) getUpstream(c *call) (any, error) { return a.Upstreams.Show(c.PathValue("name")) }
+func (a *api) getUpstream(c *call) (any, error) {
+	return a.Upstreams.Show(c.PathValue("name"), c.userName())
+}
 
 type addUpstreamBody struct {
 	Name   string          `json:"name"`
@@ -50,7 +56,7 @@ func (a *api) addUpstream(c *call, body addUpstreamBody) (any, error) {
 		return nil, err
 	}
 	c.setCreated("/api/upstreams/", body.Name)
-	return a.Upstreams.Show(body.Name)
+	return a.Upstreams.Show(body.Name, c.userName())
 }
 
 // withoutCancel returns the context of a change. A change completes even if the client
@@ -116,7 +122,38 @@ func (a *api) restartUpstream(c *call) (any, error) {
 }
 
 func (a *api) loginUpstream(c *call) (any, error) {
-	return a.Upstreams.StartLogin(c.Context(), c.PathValue("name"))
+	return a.Upstreams.StartLogin(c.Context(), c.PathValue("name"), c.userName(), c.browser())
+}
+
+func (a *api) logoutUpstream(c *call) (any, error) {
+	return a.showChanged(c, a.Upstreams.Logout(c.withoutCancel(), c.PathValue("name"), c.userName()))
+}
+
+// browser identifies the session of the browser, or is "" if another client sends the request.
+func (c *call) browser() string {
+	if c.authGrant().Proof != auth.ProofBrowser {
+		return ""
+	}
+	return digest.Hex(c.Header.Get(auth.KeyHeader))
+}
+
+// upstreamLoginBody has the parameters of the redirect of a login.
+type upstreamLoginBody struct {
+	Query string `json:"query"`
+}
+
+// finishUpstreamLogin ends a login for the page to which the authorization server has sent the
+// browser.
+func (a *api) finishUpstreamLogin(c *call, body upstreamLoginBody) (any, error) {
+	query, err := url.ParseQuery(body.Query)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, `"query" is not a query: %w`, err).WithFix("send the query of the redirect unchanged")
+	}
+	name, err := a.Upstreams.FinishLogin(c.withoutCancel(), query, c.userName(), c.browser())
+	if guideway.ErrorCode(err) == guideway.CodeUnauthorized { // the credential of this request is valid
+		err = guideway.Errorf(guideway.CodeRefused, "%w", err).WithFix("%s", guideway.ErrorFix(err))
+	}
+	return object{"upstream": name}, err
 }
 
 // upstreamTime is the time limit for an upstream's answer.
@@ -125,7 +162,7 @@ const upstreamTime = time.Minute
 func (a *api) askUpstream(c *call) (any, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), upstreamTime)
 	defer cancel()
-	return a.showChanged(c, a.Upstreams.Ask(ctx, c.PathValue("name")))
+	return a.showChanged(c, a.Upstreams.Ask(ctx, c.PathValue("name"), c.userName()))
 }
 
 func (a *api) upstreamLog(c *call) (any, error) {

@@ -144,10 +144,14 @@ func (a *App) OpenHolds(cfg *config.Config) *holds.Store {
 // LoginsDir returns the directory of the logins to upstreams.
 func LoginsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "logins") }
 
-// OpenLogins returns the logins of this user to upstreams. Their key is in the keychain, or
-// in a file in UserSecretsDir if there is no keychain or the settings select key files.
+// OpenLogins returns the logins of the local user to upstreams. Their key is in the keychain,
+// or in a file in UserSecretsDir if there is no keychain or the settings select key files. The
+// instances of a deployment share the logins, with a key from that of the journal.
 func OpenLogins(cfg *config.Config) *upstream.Logins {
 	user, _ := LocalUser(cfg) // without a name, the file permissions alone separate users
+	if cfg.Shared != nil {
+		return &upstream.Logins{User: user, Shared: cfg.Shared, Source: sharedSecret{cfg.Shared}}
+	}
 	l := &upstream.Logins{Dir: LoginsDir(cfg), User: user}
 	keychain := seal.Keychain{Service: keychainService, Account: "logins"}
 	file := seal.File{Path: filepath.Join(UserSecretsDir(cfg), "logins.key"), Data: "logins"}
@@ -160,6 +164,22 @@ func OpenLogins(cfg *config.Config) *upstream.Logins {
 		l.Source = seal.FirstOf{keychain, file}
 	}
 	return l
+}
+
+// sharedSecret is the secret of the logins that instances share.
+type sharedSecret struct{ deployment.Shared }
+
+var _ seal.Source = sharedSecret{}
+
+// Kind implements seal.Source. So do the methods below.
+func (sharedSecret) Kind() string { return "key of the journal" }
+
+// Fix returns the fix.
+func (sharedSecret) Fix() string { return "use the journal.keyFile of the other instances" }
+
+// Load returns the secret.
+func (s sharedSecret) Load(ctx context.Context, _ []byte, _ bool) ([]byte, error) {
+	return s.DeriveKey(ctx, "logins to upstreams")
 }
 
 // SigningKeys are the user's keys for attestations: a private file for each.

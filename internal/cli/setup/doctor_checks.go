@@ -353,7 +353,7 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 	var checks []Check
 	managed := server.NewOfflineUpstreamAdmin(o.app, cfg)
 	for _, u := range cfg.Upstreams {
-		row := managed.Summarize(u)
+		row := managed.Summarize(u, "")
 		state := server.FormatUpstreamState(&row)
 		c := Check{Name: "upstream " + u.Name, Status: CheckWarn, Message: state, Fix: "guideway upstream approve " + u.Name}
 		switch {

@@ -170,7 +170,7 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := app.OpenLogins(cfg).Remove(u.Name); err != nil {
+	if err := app.OpenLogins(cfg).RemoveAll(ctx, u.Name); err != nil {
 		return err
 	}
 	if err := server.NewPinStore(o.App, cfg).Forget(u.Name); err != nil {

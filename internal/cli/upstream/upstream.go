@@ -55,7 +55,7 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 	}
 	rows, managed := []gatewayadmin.Summary{}, server.NewOfflineUpstreamAdmin(o.App, cfg)
 	for _, u := range cfg.Upstreams {
-		rows = append(rows, managed.Summarize(u))
+		rows = append(rows, managed.Summarize(u, ""))
 	}
 	more := ""
 	if why := toolsetNote(cfg); why != "" {
@@ -147,7 +147,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 		}
 	}
 	managed := server.NewOfflineUpstreamAdmin(o.app, cfg)
-	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: gatewayadmin.WithoutSecret(u)}
+	d := upstreamDetails{Summary: managed.Summarize(u, ""), Origin: u.Origin.String(), Config: gatewayadmin.WithoutSecret(u)}
 	if c := upstream.Cached(server.UpstreamCacheDir(cfg), gatewayadmin.EntryOf(u).Spec); c != nil {
 		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, sanitize.Flagged(c))
 		d.Offered = gateway.ToolsIn(c, gatewayadmin.EntryOf(u))

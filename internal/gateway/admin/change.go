@@ -198,7 +198,7 @@ func (s *Service) Remove(ctx context.Context, name, base string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Upstream.Logins.Remove(name); err != nil {
+	if err := s.Upstream.Logins.RemoveAll(ctx, name); err != nil {
 		return err
 	}
 	if err := s.Pins.Forget(name); err != nil {
@@ -219,12 +219,13 @@ func (s *Service) Restart(name string) error {
 	return s.Gateway.Restart(name)
 }
 
-// Ask reloads the catalog of an upstream, which starts it if necessary.
-func (s *Service) Ask(ctx context.Context, name string) error {
+// Ask reloads the catalog of an upstream with the login of a user, and starts the upstream if
+// necessary.
+func (s *Service) Ask(ctx context.Context, name, user string) error {
 	if err := s.checkInUse(name); err != nil {
 		return err
 	}
-	return s.Gateway.Refresh(ctx, name)
+	return s.Gateway.Refresh(ctx, name, user)
 }
 
 // checkInUse returns an error if an upstream does not exist, or the gateway is off.

@@ -61,11 +61,11 @@ func TestStartLogin(t *testing.T) {
 		text, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, resp.Header.Get("Location"), string(text)
 	}
-	first, err := s.StartLogin(t.Context(), "wiki")
+	first, err := s.StartLogin(t.Context(), "wiki", "ann", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.StartLogin(t.Context(), "wiki")
+	second, err := s.StartLogin(t.Context(), "wiki", "ann", "")
 	if err != nil || second.Issuer != server.URL {
 		t.Fatalf("the second login: %+v, %v", second, err)
 	}
@@ -82,7 +82,7 @@ func TestStartLogin(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, page)
 		}
 	}
-	if list, err := s.List(); err != nil || list[0].Login == nil || server.Asked("authorization_code") != 1 {
+	if list, err := s.List("ann"); err != nil || list[0].Login == nil || server.Asked("authorization_code") != 1 {
 		t.Errorf("the list is %+v, %v, with %d exchanged codes", list, err, server.Asked("authorization_code"))
 	}
 }

@@ -45,14 +45,14 @@ type Summary struct {
 	Tools   int        `json:"tools"`
 	Waiting int        `json:"waiting"`
 	Asked   *time.Time `json:"askedAt,omitempty"`
-	// Login is the login of a person, or nil. LoginPossible reports whether a
-	// person can log in.
+	// Login is the login of the user, or nil. LoginPossible reports whether a person can log
+	// in.
 	Login         *upstream.LoginInfo `json:"login,omitempty"`
 	LoginPossible bool                `json:"loginPossible,omitempty"`
 }
 
-// Summarize returns the summary of an upstream without starting it.
-func (s *Service) Summarize(u config.Upstream) Summary {
+// Summarize returns the summary of an upstream for a user without starting it.
+func (s *Service) Summarize(u config.Upstream, user string) Summary {
 	e := EntryOf(u)
 	row := Summary{Name: u.Name, Reached: e.Spec.Kind(), Where: targetOf(u), Project: u.Project, Disabled: u.Disabled, Tools: -1}
 	if err := e.Check(); err != nil {
@@ -60,7 +60,7 @@ func (s *Service) Summarize(u config.Upstream) Summary {
 		return row
 	}
 	if row.LoginPossible = e.Spec.CanLogIn(); row.LoginPossible {
-		row.Login = upstream.LoginTo(e.Spec, s.Upstream)
+		row.Login = upstream.LoginTo(e.Spec, s.optionsOf(user))
 	}
 	c := s.knownCatalog(e)
 	if c == nil {
@@ -101,18 +101,17 @@ type Live struct {
 	Base string `json:"base"`
 }
 
-// List returns all upstreams of the configuration, in its order.
-func (s *Service) List() ([]Live, error) {
+// List returns all upstreams of the configuration for a user, in its order.
+func (s *Service) List(user string) ([]Live, error) {
 	cfg, err := s.loadConfig()
 	if err != nil {
 		return nil, err
 	}
-	list := lists.Map(cfg.Upstreams, s.liveOf)
-	return list, nil
+	return lists.Map(cfg.Upstreams, func(u config.Upstream) Live { return s.liveOf(u, user) }), nil
 }
 
-func (s *Service) liveOf(u config.Upstream) Live {
-	row := Live{Summary: s.Summarize(u), Base: s.baseOf(u), State: StateOff}
+func (s *Service) liveOf(u config.Upstream, user string) Live {
+	row := Live{Summary: s.Summarize(u, user), Base: s.baseOf(u), State: StateOff}
 	switch {
 	case row.Problem != "":
 		row.State = StateWrong
@@ -144,14 +143,14 @@ type Details struct {
 	Notes     []string             `json:"notes"`
 }
 
-// Show returns the details of an upstream without starting it.
-func (s *Service) Show(name string) (*Details, error) {
+// Show returns the details of an upstream for a user without starting it.
+func (s *Service) Show(name, user string) (*Details, error) {
 	u, err := s.findUpstream(name)
 	if err != nil {
 		return nil, err
 	}
 	d := &Details{
-		Live: s.liveOf(u), Config: WithoutSecret(u), Origin: u.Origin.String(),
+		Live: s.liveOf(u, user), Config: WithoutSecret(u), Origin: u.Origin.String(),
 		Offered: []gateway.ToolStatus{}, Prompts: []string{}, Notes: []string{},
 	}
 	e := EntryOf(u)

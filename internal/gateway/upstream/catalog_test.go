@@ -118,7 +118,7 @@ func TestChangeInOneProcess(t *testing.T) {
 	learned := func(c *upstream.Catalog) bool {
 		return c != nil && strings.Contains(string(c.Tools[len(c.Tools)-1]), "learned")
 	}
-	u.FetchOwn(t.Context(), "ann")
+	_ = u.FetchOwn(t.Context(), "ann")
 	callText(t, s, toolCall("echo", args{"text": "learn"}))
 	waitUntil("the change was not detected", func() bool { return learned(u.Own()["ben"]) })
 	if own := u.Own(); learned(own["ann"]) || len(own["ben"].Tools) != len(before.Tools)+1 {

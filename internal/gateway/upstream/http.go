@@ -78,17 +78,19 @@ func newHTTPClient(trip http.RoundTripper) *http.Client {
 	return &http.Client{Transport: trip, CheckRedirect: sameHost}
 }
 
-// httpClient returns the client of a resolved spec.
-func (u *Upstream) httpClient(spec Spec) *http.Client {
-	if spec.CanLogIn() && !u.opts.Logins.hasLogin(spec) || !spec.CanLogIn() && spec.OAuth == nil {
+// httpClient returns the client of a resolved spec for the sessions of a person, or the shared
+// ones. A person may log in while a session exists.
+func (u *Upstream) httpClient(spec Spec, user string) *http.Client {
+	logins := u.opts.Logins.Of(user)
+	if spec.CanLogIn() && user == "" && !logins.hasLogin(spec) || !spec.CanLogIn() && spec.OAuth == nil {
 		return newHTTPClient(u.opts.HTTP)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if by := credentialsHash(spec); u.authorizer == nil || u.authorizedBy != by {
-		u.authorizer, u.authorizedBy = newAuthorizer(spec, u.opts.HTTP, u.opts.Logins), by
+	if a := u.authorizers[user]; a == nil || a.by != credentialsHash(spec) {
+		u.authorizers[user] = newAuthorizer(spec, u.opts.HTTP, logins)
 	}
-	return newHTTPClient(u.authorizer)
+	return newHTTPClient(u.authorizers[user])
 }
 
 // sameHost refuses redirects to another host or scheme, because headers with secrets would

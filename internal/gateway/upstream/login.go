@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/ssrf"
 )
 
@@ -33,18 +36,33 @@ type LoginOptions struct {
 // Login is a login in progress: a person opens URL in a browser, and the authorization
 // server sends the browser to the redirect.
 type Login struct {
-	// URL is the page of the authorization server, and Issuer the identifier of that
-	// server.
-	URL, Issuer string
+	// URL is the page of the authorization server.
+	URL string
 
-	spec            Spec
-	opts            Options
-	client          *http.Client
-	endpoint        *endpoint
-	grant           *tokenGrant
-	redirect        string
-	state, verifier string
+	attempt
+	spec   Spec
+	opts   Options
+	client *http.Client
 }
+
+// attempt is what a process needs to finish a login that another one has started.
+type attempt struct {
+	// Issuer is the identifier of the authorization server.
+	Issuer      string
+	SendsIssuer bool
+	Scopes      []string
+	Grant       *tokenGrant
+	Revocation  string
+	Redirect    string
+	// State begins with the name of the upstream and a dot.
+	State, Verifier string
+	// Browser identifies the session of the browser in which the person has started the login.
+	Browser string
+	Started time.Time
+}
+
+// LoginTime is the time in which a person must log in.
+const LoginTime = 10 * time.Minute
 
 // StartLogin discovers the authorization server of an upstream, registers a client there if
 // necessary, and prepares a login. Every login has its own state and its own PKCE verifier.
@@ -80,13 +98,79 @@ func StartLogin(ctx context.Context, spec Spec, opts Options, login LoginOptions
 			e.scopes = append(slices.Clip(e.scopes), scope)
 		}
 	}
-	l := &Login{Issuer: e.Issuer, spec: spec, opts: opts, client: d.client, endpoint: e, redirect: login.Redirect, state: rand.Text(), verifier: oauth2.GenerateVerifier()}
-	if l.grant, err = d.identifyClient(ctx, e, login); err != nil {
+	l := &Login{spec: spec, opts: opts, client: d.client, attempt: attempt{
+		Issuer: e.Issuer, SendsIssuer: e.SendsIssuer, Scopes: e.scopes, Revocation: e.Revocation, Redirect: login.Redirect,
+		State: spec.Name + "." + rand.Text(), Verifier: oauth2.GenerateVerifier(), Started: time.Now(),
+	}}
+	if l.Grant, err = d.identifyClient(ctx, e, login); err != nil {
 		return nil, err
 	}
-	config := oauth2.Config{ClientID: l.grant.ClientID, Endpoint: oauth2.Endpoint{AuthURL: e.AuthEndpoint}, RedirectURL: l.redirect, Scopes: e.scopes}
-	l.URL = config.AuthCodeURL(l.state, oauth2.S256ChallengeOption(l.verifier), oauth2.SetAuthURLParam("resource", e.resource))
+	config := oauth2.Config{ClientID: l.Grant.ClientID, Endpoint: oauth2.Endpoint{AuthURL: e.AuthEndpoint}, RedirectURL: l.Redirect, Scopes: e.scopes}
+	l.URL = config.AuthCodeURL(l.State, oauth2.S256ChallengeOption(l.Verifier), oauth2.SetAuthURLParam("resource", e.resource))
 	return l, nil
+}
+
+// Save stores the login, which ResumeLogin continues in any process. It replaces an earlier
+// login in progress of the user to the upstream. browser identifies the session of a browser.
+func (l *Login) Save(ctx context.Context, browser string) error {
+	l.Browser = browser
+	text, err := json.Marshal(l.attempt)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "store the login in progress to %s: %w", l.spec.Name, err)
+	}
+	logins := l.opts.Logins
+	box, err := seal.NewBox(ctx, logins.Source, loginPurpose, text, logins.pendingContext(l.spec))
+	if err != nil {
+		return err
+	}
+	sealed, err := json.Marshal(box)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "store the login in progress to %s: %w", l.spec.Name, err)
+	}
+	return logins.writeText(l.spec.Name, logins.pendingEntry(l.spec.Name), string(sealed))
+}
+
+// pendingContext returns what the encryption of a login in progress is bound to.
+func (l *Logins) pendingContext(spec Spec) []byte {
+	text, _ := json.Marshal([]any{"pending", l.User, spec.Name, serverHash(spec)}) // strings always marshal
+	return text
+}
+
+// ResumeLogin returns the login in progress that a redirect with a state belongs to, once. It
+// refuses the state of another user, and another browser than that which has started the login.
+func ResumeLogin(ctx context.Context, spec Spec, opts Options, state, browser string) (*Login, error) {
+	spec, _, err := opts.Secrets.resolveSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	logins, refused := opts.Logins, guideway.Errorf(guideway.CodeUnauthorized, "the login was refused: this user did not start it in this browser, it has ended, or it is older than %s", LoginTime).
+		WithFix("log in again on the page of the upstream %s", spec.Name)
+	unlock, err := logins.lock(ctx, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	entry := logins.pendingEntry(spec.Name)
+	text, err := logins.readText(spec.Name, entry)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, refused
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, box := &Login{spec: spec, opts: opts}, &seal.Box{}
+	if json.Unmarshal([]byte(text), box) != nil {
+		return nil, refused
+	}
+	opened, err := box.Open(ctx, logins.Source, loginPurpose, logins.pendingContext(spec))
+	if err != nil || json.Unmarshal(opened, &l.attempt) != nil || !l.OwnsState(state) || l.Browser != browser || time.Since(l.Started) > LoginTime {
+		return nil, refused
+	}
+	if opts.HTTP == nil {
+		l.opts.HTTP = http.DefaultTransport
+	}
+	l.client = newDiscovery(spec, l.opts.HTTP).client
+	return l, logins.writeText(spec.Name, entry, "")
 }
 
 // askChallenge sends a request without a token and returns the challenge of the refusal; nil
@@ -152,9 +236,6 @@ func (d *discovery) identifyClient(ctx context.Context, e *endpoint, login Login
 	return g, nil
 }
 
-// State returns the state of the login, which only its redirect contains.
-func (l *Login) State() string { return l.state }
-
 // Finish exchanges the code of a redirect for tokens and stores them. query are the
 // parameters of the redirect. It must be called at most once.
 func (l *Login) Finish(ctx context.Context, query url.Values) (*LoginInfo, error) {
@@ -164,13 +245,13 @@ func (l *Login) Finish(ctx context.Context, query url.Values) (*LoginInfo, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokenTime)
 	defer cancel()
-	token, err := l.grant.requestToken(ctx, l.client, nil, url.Values{
-		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {l.redirect}, "code_verifier": {l.verifier},
+	token, err := l.Grant.requestToken(ctx, l.client, nil, url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {l.Redirect}, "code_verifier": {l.Verifier},
 	})
 	if err != nil {
 		return nil, err
 	}
-	info := &LoginInfo{Issuer: l.Issuer, Client: l.grant.ClientID, Scopes: l.endpoint.scopes, Since: time.Now()}
+	info := &LoginInfo{Issuer: l.Issuer, Client: l.Grant.ClientID, Scopes: l.Scopes, Since: time.Now()}
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		info.Scopes = strings.Fields(granted)
 	}
@@ -179,7 +260,7 @@ func (l *Login) Finish(ctx context.Context, query url.Values) (*LoginInfo, error
 		return nil, err
 	}
 	defer unlock()
-	if err := l.opts.Logins.write(ctx, l.spec, info, &loginSecrets{tokenGrant: *l.grant, Revocation: l.endpoint.Revocation, Token: token}); err != nil {
+	if err := l.opts.Logins.write(ctx, l.spec, info, &loginSecrets{tokenGrant: *l.Grant, Revocation: l.Revocation, Token: token}); err != nil {
 		return nil, err
 	}
 	return info, l.opts.Logins.noteChange(l.spec.Name)
@@ -203,7 +284,7 @@ func (l *Login) checkRedirect(query url.Values) (string, error) {
 		return "", refuse("the redirect does not belong to this login")
 	case hasIssuer && issuer != l.Issuer:
 		return "", refuse("the redirect comes from another authorization server, %q instead of %q", plainChallenge(issuer), plainChallenge(l.Issuer))
-	case !hasIssuer && l.endpoint.SendsIssuer:
+	case !hasIssuer && l.SendsIssuer:
 		return "", refuse("the redirect contains no \"iss\", although %q announces it", plainChallenge(l.Issuer))
 	case query.Has("error"):
 		said := plainChallenge(query.Get("error"))
@@ -219,7 +300,7 @@ func (l *Login) checkRedirect(query url.Values) (string, error) {
 
 // OwnsState reports whether a state belongs to this login.
 func (l *Login) OwnsState(state string) bool {
-	return subtle.ConstantTimeCompare([]byte(state), []byte(l.state)) == 1
+	return subtle.ConstantTimeCompare([]byte(state), []byte(l.State)) == 1
 }
 
 // Logout removes the login to a server and asks the authorization server to revoke its
@@ -227,7 +308,7 @@ func (l *Login) OwnsState(state string) bool {
 // revoked.
 func Logout(ctx context.Context, spec Spec, opts Options) (had, revoked bool, err error) {
 	spec, _, err = opts.Secrets.resolveSpec(spec)
-	if err != nil {
+	if err != nil || opts.Logins == nil {
 		return false, false, err
 	}
 	unlock, err := opts.Logins.lock(ctx, spec.Name)
@@ -235,8 +316,8 @@ func Logout(ctx context.Context, spec Spec, opts Options) (had, revoked bool, er
 		return false, false, err
 	}
 	defer unlock()
-	_, statErr := os.Lstat(opts.Logins.path(spec.Name))
-	had = statErr == nil
+	_, readErr := opts.Logins.readText(spec.Name, opts.Logins.entry(spec.Name))
+	had = !errors.Is(readErr, fs.ErrNotExist)
 	_, s, _ := opts.Logins.readSecrets(ctx, spec) // a login that cannot be read is removed, too
 	err = opts.Logins.Remove(spec.Name)
 	if err == nil && had {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -19,16 +20,32 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
-// Logins stores the logins of one user to upstreams, each in a file with encrypted tokens.
+// Logins stores the logins of one user to upstreams, each in an entry with encrypted tokens.
 // Several processes may share the directory.
 type Logins struct {
 	Dir, User string
+	// Shared, if not nil, has the logins instead of the directory.
+	Shared deployment.State
 	// Source has the secret that encrypts the tokens.
 	Source seal.Source
-	// Changed, if set, is called after a login or a logout of a person.
+	// Changed, if set, is called after a login or a logout of the local user.
 	Changed func(name string) error
+
+	// isPerson reports that the user is not the local user.
+	isPerson bool
+}
+
+// Of returns the logins of a user. The empty name is the local user. l may be nil.
+func (l *Logins) Of(user string) *Logins {
+	if l == nil || user == "" || user == l.User {
+		return l
+	}
+	return &Logins{Dir: l.Dir, User: user, Shared: l.Shared, Source: l.Source, isPerson: true}
 }
 
 // noteChange calls Changed. l may be nil.
@@ -77,7 +94,68 @@ const (
 	loginLockRetry = 5 * time.Millisecond
 )
 
-func (l *Logins) path(name string) string { return filepath.Join(l.Dir, name+".json") }
+const (
+	// people is the directory of the logins of persons.
+	people = "people/"
+	// sharedLogin is the beginning of the names of logins in the shared state, and sharedLock of
+	// those of their locks. A lock ends after lockTime if its process has ended.
+	sharedLogin, sharedLock = "upstream-login/", "upstream-login-lock/"
+	lockTime                = 10 * time.Minute
+)
+
+// entry returns the name under which the login to an upstream is stored.
+func (l *Logins) entry(name string) string {
+	if l.isPerson {
+		return people + name + "/" + digest.Hex(l.User)
+	}
+	return name
+}
+
+// pendingEntry returns the name under which a login in progress is stored.
+func (l *Logins) pendingEntry(name string) string {
+	return people + name + "/" + digest.Hex(l.User) + "-pending"
+}
+
+func (l *Logins) path(entry string) string {
+	return filepath.Join(l.Dir, filepath.FromSlash(entry)+".json")
+}
+
+// readText returns the text of an entry. The error is fs.ErrNotExist if there is none.
+func (l *Logins) readText(name, entry string) (string, error) {
+	if l.Shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		e, err := deployment.Get(ctx, l.Shared, sharedLogin+entry)
+		return e.Text, err
+	}
+	return atomicfile.File{
+		Path: l.path(entry), What: "login file", MaxBytes: maxLogin,
+		IfSeen: "log in again: guideway upstream logout " + name + ", then guideway upstream login " + name,
+	}.Read()
+}
+
+// writeText stores an entry, or removes it if the text is empty.
+func (l *Logins) writeText(name, entry, text string) error {
+	var err error
+	switch path := l.path(entry); {
+	case l.Shared != nil:
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		err = l.Shared.Change(ctx, sharedLogin+entry, func(string) (string, error) { return text, nil })
+	case text == "":
+		if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	default:
+		if err = atomicfile.MakeDir(filepath.Dir(path)); err == nil {
+			err = atomicfile.Replace(path, text+"\n")
+		}
+	}
+	if err != nil {
+		return l.storeError("change", name, err)
+	}
+	return nil
+}
 
 // serverHash returns the hash of the settings that a login is for.
 func serverHash(spec Spec) string {
@@ -112,16 +190,20 @@ func LoginTo(spec Spec, opts Options) *LoginInfo {
 	return &f.Info
 }
 
+// HasLogin reports whether a person has a login to the server that can be used.
+func (u *Upstream) HasLogin(user string) bool {
+	opts := u.opts
+	opts.Logins = opts.Logins.Of(user)
+	return LoginTo(u.spec, opts) != nil
+}
+
 // readFile reads the login to the server of a spec. It returns nil without a login, and if the
 // login is for other settings.
 func (l *Logins) readFile(spec Spec) (*loginFile, error) {
 	if l == nil {
 		return nil, nil
 	}
-	text, err := atomicfile.File{
-		Path: l.path(spec.Name), What: "login file", MaxBytes: maxLogin,
-		IfSeen: "log in again: guideway upstream logout " + spec.Name + ", then guideway upstream login " + spec.Name,
-	}.Read()
+	text, err := l.readText(spec.Name, l.entry(spec.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -187,32 +269,45 @@ func (l *Logins) write(ctx context.Context, spec Spec, info *LoginInfo, s *login
 		return guideway.Errorf(guideway.CodeTooLarge, "the login to %s with its tokens takes %d bytes; fewer than %d are allowed", spec.Name, len(text), maxLogin).
 			WithFix("ask the operator of the authorization server for smaller tokens")
 	}
-	if err := atomicfile.Replace(l.path(spec.Name), string(text)+"\n"); err != nil {
-		return l.fileError("store", spec.Name, err)
-	}
-	return nil
+	return l.writeText(spec.Name, l.entry(spec.Name), string(text))
 }
 
-func (l *Logins) fileError(doing, name string, err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "%s the login to %s: %w", doing, name, err).WithFix("check that this user can write to the directory %s, and that its disk has space", l.Dir)
+func (l *Logins) storeError(doing, name string, err error) error {
+	failed := guideway.Errorf(guideway.CodeUnavailable, "%s the login to %s: %w", doing, name, err)
+	if l.Shared != nil {
+		return failed.WithFix("check the database")
+	}
+	return failed.WithFix("check that this user can write to the directory %s, and that its disk has space", l.Dir)
 }
 
 // lock locks the login to a server against changes by all processes.
 func (l *Logins) lock(ctx context.Context, name string) (unlock func(), err error) {
-	if err := atomicfile.MakeDir(l.Dir); err != nil {
-		return nil, l.fileError("lock", name, err)
+	try, unlock := l.trySharedLock, func() { _, _ = l.Shared.Remove(context.WithoutCancel(ctx), sharedLock+l.entry(name)) } // it ends after lockTime
+	if l.Shared == nil {
+		path := strings.TrimSuffix(l.path(l.entry(name)), ".json") + ".lock"
+		if err := errors.Join(atomicfile.MakeDir(filepath.Dir(path)), atomicfile.EnsureFile(path)); err != nil {
+			return nil, l.storeError("lock", name, err)
+		}
+		file := flock.New(path)
+		try, unlock = func(context.Context, string) (bool, error) { return file.TryLock() }, func() { _ = file.Close() }
 	}
-	path := filepath.Join(l.Dir, name+".lock")
-	if err := atomicfile.EnsureFile(path); err != nil {
-		return nil, l.fileError("lock", name, err)
+	for {
+		ok, err := try(ctx, name)
+		switch {
+		case ok:
+			return unlock, nil
+		case err != nil && ctx.Err() == nil:
+			return nil, l.storeError("lock", name, err)
+		case ctxsleep.For(ctx, loginLockRetry) != nil:
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "another call or process still uses the login to %s: %w", name, ctx.Err()).WithFix("try again; if it fails again, end the other processes of guideway")
+		}
 	}
-	lock := flock.New(path)
-	if ok, err := lock.TryLockContext(ctx, loginLockRetry); !ok && ctx.Err() != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "another call or process still uses the login to %s: %w", name, err).WithFix("try again; if it fails again, end the other processes of guideway")
-	} else if !ok {
-		return nil, l.fileError("lock", name, err)
-	}
-	return func() { _ = lock.Close() }, nil
+}
+
+// trySharedLock creates the lock of a login in the shared state, unless it exists.
+func (l *Logins) trySharedLock(ctx context.Context, name string) (bool, error) {
+	entry := sharedLock + l.entry(name)
+	return deployment.UseOnce(ctx, l.Shared, entry, time.Now(), lockTime)
 }
 
 // validToken returns the token of the login, which it renews if it has expired or is the
@@ -266,16 +361,22 @@ func (l *Logins) expire(spec Spec, why error) error {
 		WithFix("log in again: guideway upstream login %s", spec.Name)}
 }
 
-// Remove removes the login to an upstream, if there is one. l may be nil.
+// Remove removes the login of the user to an upstream, if there is one.
 func (l *Logins) Remove(name string) error {
+	return l.writeText(name, l.entry(name), "")
+}
+
+// RemoveAll removes the logins of all users to an upstream. l may be nil.
+func (l *Logins) RemoveAll(ctx context.Context, name string) error {
 	if l == nil {
 		return nil
 	}
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	if err := os.Remove(l.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return l.fileError("delete", name, err)
+	err := l.Remove(name)
+	if l.Shared == nil {
+		return errors.Join(err, os.RemoveAll(filepath.Join(l.Dir, people, name)))
 	}
-	return nil
+	return errors.Join(err, l.Shared.Prune(ctx, sharedLogin+people+name+"/", time.Now().Add(lockTime)))
 }

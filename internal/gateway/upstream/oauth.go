@@ -36,6 +36,12 @@ type authorizer struct {
 	grant  *tokenGrant
 	scopes []string
 	token  *oauth2.Token
+	// by is the hash of the settings.
+	by [sha256.Size]byte
+	// rereads reports that other processes may end the login without a restart of the upstream.
+	// read is the time at which it was read last.
+	rereads bool
+	read    time.Time
 }
 
 var _ http.RoundTripper = (*authorizer)(nil)
@@ -43,9 +49,13 @@ var _ http.RoundTripper = (*authorizer)(nil)
 // tokenTime is the maximum time to get a token, including the metadata.
 const tokenTime = 30 * time.Second
 
+// rereadTime is the time after which the login of a person is read again.
+const rereadTime = 2 * time.Second
+
 // newAuthorizer returns the authorizer of a resolved spec.
 func newAuthorizer(spec Spec, base http.RoundTripper, logins *Logins) *authorizer {
-	a := &authorizer{discovery: newDiscovery(spec, base), base: base, logins: logins, asking: make(chan struct{}, 1)}
+	a := &authorizer{discovery: newDiscovery(spec, base), base: base, logins: logins, asking: make(chan struct{}, 1), by: credentialsHash(spec)}
+	a.rereads = spec.CanLogIn() && logins != nil && (logins.isPerson || logins.Shared != nil)
 	if o := a.oauth(); o.TokenURL != "" {
 		a.grant, a.scopes = a.grantOf(&endpoint{issuerMetadata: issuerMetadata{TokenEndpoint: o.TokenURL}, resource: o.Resource}), o.Scopes
 	}
@@ -155,7 +165,7 @@ func (a *authorizer) validToken(ctx context.Context, refused *oauth2.Token, refu
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if a.token.Valid() && a.token != refused {
+	if a.isKnown(refused, refusal) {
 		defer func() { <-a.asking }()
 		return a.token, nil
 	}
@@ -170,7 +180,7 @@ func (a *authorizer) validToken(ctx context.Context, refused *oauth2.Token, refu
 		defer cancel()
 		token, err := a.fetchToken(ctx, refused, refusal != nil, challenge)
 		if err == nil {
-			a.token = token
+			a.token, a.read = token, time.Now()
 		}
 		answered <- answer{token, err}
 	}()
@@ -180,6 +190,15 @@ func (a *authorizer) validToken(ctx context.Context, refused *oauth2.Token, refu
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// isKnown reports whether a request can use the token, or none, without another look at the
+// login. The caller holds asking.
+func (a *authorizer) isKnown(refused *oauth2.Token, refusal *http.Response) bool {
+	if a.rereads {
+		return refusal == nil && time.Since(a.read) < rereadTime && (a.token == nil || a.token.Valid())
+	}
+	return a.token.Valid() && a.token != refused
 }
 
 // fetchToken gets a token for validToken. challenge is from the refusal of a request, if there

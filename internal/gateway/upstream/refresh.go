@@ -30,7 +30,9 @@ type lists struct {
 
 	// The mutex of the upstream guards the following fields.
 
-	dirty bool // dirty reports that a refresh is due.
+	// personal reports that the sessions use the login of a person.
+	personal bool
+	dirty    bool // dirty reports that a refresh is due.
 	// source is the owner of the sessions that were asked last. fresh is set when they are
 	// asked, and reset when one of them ends: the next process of the server may offer
 	// other lists.
@@ -146,19 +148,41 @@ func (u *Upstream) OwnOf(client string) (c *Catalog, has bool) {
 	return l.catalog.Load(), true
 }
 
+// IsPersonal reports whether the sessions of a client use the login of a person.
+func (u *Upstream) IsPersonal(client string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.own[client] != nil && u.own[client].personal
+}
+
+// OpenOwn starts a session of a client, and fetches its lists.
+func (u *Upstream) OpenOwn(ctx context.Context, want Want) error {
+	_, done, err := u.Session(ctx, want)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return u.FetchOwn(ctx, want.Client)
+}
+
 // FetchOwn fetches the lists of a client with a session of its own. If they are unknown and
-// cannot be fetched, the client sees the lists of all clients.
-func (u *Upstream) FetchOwn(ctx context.Context, client string) {
+// cannot be fetched, the client sees the lists of all clients, unless the session uses the login
+// of a person.
+func (u *Upstream) FetchOwn(ctx context.Context, client string) error {
 	u.mu.Lock()
 	l := u.own[client]
 	u.mu.Unlock()
 	if l == nil {
-		return
+		return nil
 	}
-	if _, err := u.fetchLists(ctx, l, client, Want{}); err != nil {
+	_, err := u.fetchLists(ctx, l, client, Want{})
+	if err != nil {
 		u.opts.Logger.Debug("the lists of a client's own session could not be fetched", "upstream", u.spec.Name, "error", err)
-		l.catalog.CompareAndSwap(nil, u.shared.catalog.Load())
+		if !u.IsPersonal(client) {
+			l.catalog.CompareAndSwap(nil, u.shared.catalog.Load())
+		}
 	}
+	return err
 }
 
 // Discover fetches the catalog in the background if it is unknown.
@@ -331,7 +355,7 @@ func (u *Upstream) refreshSoon(client string, want Want) {
 			return
 		}
 		if l != u.shared {
-			u.FetchOwn(u.ctx, client)
+			_ = u.FetchOwn(u.ctx, client) // it logs the error
 			return
 		}
 		if _, err := u.Refresh(u.ctx, want); err != nil && u.ctx.Err() == nil {

@@ -32,6 +32,8 @@ type sessionOptions struct {
 	ended  func(err error)
 	logger *slog.Logger
 	spec   Spec
+	// user is the person whose login the session uses.
+	user   string
 	client Implementation
 }
 

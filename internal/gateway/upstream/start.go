@@ -21,7 +21,7 @@ func (u *Upstream) startSlot(made *slot, key string, want Want) {
 	case err != nil:
 		made.err = u.describeError(err)
 		u.removeSlot(key, made)
-		if !u.closed {
+		if !u.closed && (want.User == "" || guideway.ErrorCode(err) != guideway.CodeUnauthorized) { // a refused login of a person is no failure for others
 			u.recordFailure(err, made.began, 0)
 		}
 	case u.closed && u.ctx.Err() != nil:
@@ -84,7 +84,7 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	}
 	opts := sessionOptions{
 		capabilities: want.Capabilities, ended: ended, logger: u.opts.Logger, spec: u.spec, client: u.opts.Client,
-		notify: func(method string, params json.RawMessage) { u.handleNotification(want.Client, method, params) },
+		user: want.User, notify: func(method string, params json.RawMessage) { u.handleNotification(want.Client, method, params) },
 	}
 	if want.Client != "" {
 		opts.ask = u.askerOf(made)
@@ -208,9 +208,9 @@ func (u *Upstream) openConn(ctx context.Context, s *Session, spec Spec, env []st
 		s.conn, err = startProcess(spec, env, limit, u.log, s)
 	case TransportSSE:
 		s.opts.spec.Transport = TransportSSE
-		s.conn, err = openSSE(ctx, spec, u.httpClient(spec), limit, s)
+		s.conn, err = openSSE(ctx, spec, u.httpClient(spec, s.opts.user), limit, s)
 	default:
-		s.conn = newHTTPConn(spec, u.httpClient(spec), limit, s)
+		s.conn = newHTTPConn(spec, u.httpClient(spec, s.opts.user), limit, s)
 	}
 	return err
 }

@@ -10,7 +10,6 @@ package upstream
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -44,7 +43,8 @@ type Options struct {
 	// IdleTime is the time after which an unused session of a client is closed, 10 minutes
 	// if zero.
 	IdleTime time.Duration
-	// MaxSessions is the maximum number of sessions with one server, 32 if zero.
+	// MaxSessions is the maximum number of sessions of a person, and of shared and local
+	// sessions, with one server, 32 if zero.
 	MaxSessions int
 	// Changed is called when the server's lists may have changed. It must not block.
 	Changed func()
@@ -77,16 +77,17 @@ type Upstream struct {
 	lastErr  error
 	restarts int
 	pinged   *Pinged
-	// authorizer requests tokens; authorizedBy is the hash of its settings.
-	authorizer   *authorizer
-	authorizedBy [sha256.Size]byte
-	wg           sync.WaitGroup
-	ctx          context.Context //nolint:containedctx // the life of the upstream
-	cancel       context.CancelFunc
+	// authorizers request the tokens of each person, and those that all clients share.
+	authorizers map[string]*authorizer
+	wg          sync.WaitGroup
+	ctx         context.Context //nolint:containedctx // the life of the upstream
+	cancel      context.CancelFunc
 }
 
 // slot is a session that exists or is being started.
 type slot struct {
+	// user is the person whose login the session uses.
+	user    string
 	ready   chan struct{}
 	session *Session
 	err     error
@@ -116,7 +117,7 @@ func New(spec Spec, opts Options) *Upstream {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	u := &Upstream{
-		spec: spec, opts: opts, log: &Ring{}, slots: map[string][]*slot{}, own: map[string]*lists{},
+		spec: spec, opts: opts, log: &Ring{}, slots: map[string][]*slot{}, own: map[string]*lists{}, authorizers: map[string]*authorizer{},
 		shared: newLists(loadCatalog(opts.CacheDir, spec)), freed: make(chan struct{}), closing: make(chan struct{}),
 	}
 	if opts.Log != nil {
@@ -137,6 +138,9 @@ type Want struct {
 	// Client is the owner of the session; "" is the shared session, which answers no
 	// questions.
 	Client string
+	// User is the person whose login the session uses. All sessions of a client have the same
+	// user. "" is the login of the local user, or the configured credential.
+	User string
 	// Alone excludes other calls of the client from the session until it is given back, so
 	// that the server's questions can only belong to this call.
 	Alone bool
@@ -214,6 +218,9 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 			mine += len(slots)
 		}
 		for _, each := range slots {
+			if each.user != want.User {
+				continue
+			}
 			total++
 			if other == key && (!want.Alone || each.users == 0) {
 				u.addUser(each, &want)
@@ -222,20 +229,23 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 		}
 	}
 	// The shared sessions are always available. Each client may use only a part of the other
-	// sessions, so that its open questions do not block other clients.
+	// sessions, so that its open questions do not block other clients. Each person has sessions
+	// apart from those of others.
 	if !isShared(want.Client) {
-		if mine >= max(2, u.opts.MaxSessions/2) && !u.evictSlot(want.Client) || total >= u.opts.MaxSessions && !u.evictSlot("") {
+		if mine >= max(2, u.opts.MaxSessions/2) && !u.evictSlot(want.Client, want.User) || total >= u.opts.MaxSessions && !u.evictSlot("", want.User) {
 			return nil, u.freed, nil
 		}
 	}
-	if left := time.Until(u.retryAt); left > 0 {
+	// Another person may have a login to a server that refuses the credential of the last session.
+	if left := time.Until(u.retryAt); left > 0 && (want.User == "" || guideway.ErrorCode(u.lastErr) != guideway.CodeUnauthorized) {
 		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s failed: %w; consecutive failures: %d; next attempt in %s",
 			u.spec.Name, u.lastErr, u.failures, max(time.Second, left.Round(time.Second))).WithFix("%s", u.fixOf(u.lastErr))}
 	}
-	made := &slot{ready: make(chan struct{}), began: time.Now()}
+	made := &slot{user: want.User, ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)
 	if u.listsOf(want.Client) == nil {
 		u.own[want.Client] = newLists(nil)
+		u.own[want.Client].personal = want.User != ""
 	}
 	u.addUser(made, &want)
 	u.wg.Go(func() { u.startSlot(made, key, want) })
@@ -267,14 +277,14 @@ func (u *Upstream) addUser(s *slot, want *Want) {
 	}
 }
 
-// evictSlot makes room by closing an unused session; if client is set, only a session of
-// that client. The caller holds mu.
-func (u *Upstream) evictSlot(client string) bool {
+// evictSlot makes room by closing an unused session of a user; if client is set, only a
+// session of that client. The caller holds mu.
+func (u *Upstream) evictSlot(client, user string) bool {
 	var found *slot
 	var of string
 	for key, slots := range u.slots {
 		for _, each := range slots {
-			if each.users > 0 || client != "" && clientOf(key) != client || each.session == nil {
+			if each.users > 0 || each.user != user || client != "" && clientOf(key) != client || each.session == nil {
 				continue
 			}
 			if found == nil || each.watchers < found.watchers {

@@ -56,6 +56,8 @@ const (
 	// RightDefine changes and enables what the server runs for all users: workflows and hook
 	// graphs.
 	RightDefine Right = "define"
+	// RightLogin logs the user in to upstreams.
+	RightLogin Right = "login"
 	// RightTokens sees, creates and revokes the user's own tokens.
 	RightTokens Right = "tokens"
 )
@@ -139,6 +141,7 @@ func (a *Access) browserGrant(r *http.Request) (Grant, error) {
 		{RightAnswer, p.Has(guideway.RoleOperator) || p.Has(guideway.RoleApprover)},
 		{RightDefine, p.Has(guideway.RoleAdmin)},
 		{RightManage, p.Has(guideway.RoleAdmin)},
+		{RightLogin, p.Has(guideway.RoleOperator)},
 		{RightTokens, p.Has(guideway.RoleViewer)},
 	} {
 		if more.has {
@@ -165,7 +168,7 @@ func (a *Access) tokenGrant(token string) (Grant, error) {
 		case ScopeApprove:
 			g.Rights = append(append(g.Rights, readRights()...), RightAnswer)
 		case ScopeManage:
-			g.Rights = append(append(g.Rights, readRights()...), RightManage, RightTokens)
+			g.Rights = append(append(g.Rights, readRights()...), RightManage, RightLogin, RightTokens)
 		case ScopeMCP: // valid at /mcp only
 		}
 	}

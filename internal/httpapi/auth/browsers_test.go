@@ -275,9 +275,9 @@ func TestBrowserRights(t *testing.T) {
 			r.Header.Del("Sec-Fetch-Site")
 		}, rights: "read registry contents"},
 		{name: "reads with the key, typed in", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read registry contents"},
-		{name: "posts with the key", method: "POST", change: withKey(l.Key), rights: "read registry contents work answer define manage tokens"},
-		{name: "reads with the key", method: "GET", change: withKey(l.Key), rights: "read registry contents work answer define manage tokens"},
-		{name: "two cookies with the key", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.AddCookie(other.Cookie) }, rights: "read registry contents work answer define manage tokens"},
+		{name: "posts with the key", method: "POST", change: withKey(l.Key), rights: "read registry contents work answer define manage login tokens"},
+		{name: "reads with the key", method: "GET", change: withKey(l.Key), rights: "read registry contents work answer define manage login tokens"},
+		{name: "two cookies with the key", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.AddCookie(other.Cookie) }, rights: "read registry contents work answer define manage login tokens"},
 		{name: "with a wrong token", method: "GET", change: func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+strings.Repeat("x", 40)) }, code: guideway.CodeUnauthorized},
 		{name: "with a token that is empty", method: "GET", change: func(r *http.Request) { r.Header.Set("Authorization", "") }, code: guideway.CodeUnauthorized},
 	}

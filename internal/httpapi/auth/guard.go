@@ -115,10 +115,11 @@ func isProbe(r *http.Request) bool {
 		(r.URL.Path == "/api/health" || r.URL.Path == "/api/ready")
 }
 
-// isCallback reports whether an identity provider sends the browser back after a login. The
-// login is bound to the browser by its cookie.
+// isCallback reports whether an identity provider or the authorization server of an upstream
+// sends the browser back after a login. The login is bound to the browser by its cookie, or by
+// the key of its pages.
 func isCallback(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.URL.Path == CallbackPath &&
+	return r.Method == http.MethodGet && (r.URL.Path == CallbackPath || r.URL.Path == UpstreamCallbackPath) &&
 		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 

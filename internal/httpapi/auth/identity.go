@@ -14,6 +14,9 @@ import (
 const (
 	LoginPath    = "/login/identity"
 	CallbackPath = LoginPath + "/callback"
+	// UpstreamCallbackPath is the page to which the authorization server of an upstream sends
+	// the browser. It contains no data.
+	UpstreamCallbackPath = "/oauth/upstream/callback"
 	// MetadataPath describes /mcp to OAuth clients (RFC 9728). The path of the resource may
 	// follow it.
 	MetadataPath = "/.well-known/oauth-protected-resource"
