@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -8,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/zalando/go-keyring"
 )
 
 // Secrets resolves references to secrets.
@@ -148,3 +151,31 @@ func (s Secrets) Check(spec Spec) error {
 
 // Resolve replaces the references in a text; see resolve.
 func (s Secrets) Resolve(text string) (string, error) { return s.resolve(text) }
+
+// keychainService is the keychain service of upstreams' secrets.
+const keychainService = "guideway"
+
+// keychainTime limits the wait, because a locked keychain may prompt a person who is
+// absent.
+const keychainTime = 10 * time.Second
+
+// Keychain reads a secret from the system's keychain.
+func Keychain(name string) (string, error) {
+	type found struct {
+		value string
+		err   error
+	}
+	done := make(chan found, 1)
+	go func() {
+		value, err := keyring.Get(keychainService, name)
+		done <- found{value, err}
+	}()
+	timer := time.NewTimer(keychainTime)
+	defer timer.Stop()
+	select {
+	case f := <-done:
+		return f.value, f.err
+	case <-timer.C:
+		return "", fmt.Errorf("the keychain did not answer within %s", keychainTime)
+	}
+}

@@ -1,7 +1,9 @@
 package definition
 
 import (
+	"bytes"
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"maps"
 	"path"
@@ -227,4 +229,79 @@ func Pinned(text string) (*Definition, error) {
 		return nil, bad(found[0].Message)
 	}
 	return d, nil
+}
+
+// Kind is the kind of a document of the dialect.
+type Kind = shape.Kind
+
+// The kinds. A script is not a document.
+const (
+	KindMachine Kind = "machine"
+	KindRoles   Kind = "roles"
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{KindMachine, KindRoles} }
+
+// Guess returns the kind of a document by its members, and for roles also by the name of
+// the file. It returns "" for a document of another dialect.
+func Guess(file string, root *doc.Node) Kind {
+	if root == nil || root.Kind != doc.Object {
+		return ""
+	}
+	if root.Get("workflow_name") != nil && (root.Get("states") != nil || root.Get("agents") != nil || root.Get("contexts") != nil) {
+		return KindMachine
+	}
+	roles := 0
+	for i := range root.Members {
+		if root.Members[i].Key == "$schema" {
+			continue
+		}
+		value := root.Members[i].Value
+		if roles++; value.Kind != doc.Object || value.Get("systemMessage") == nil && value.Get("system_message") == nil && stemOf(path.Base(file)) != "roles" {
+			return ""
+		}
+	}
+	if roles == 0 {
+		return ""
+	}
+	return KindRoles
+}
+
+//go:embed schema.json
+var schemaText []byte
+
+// Schema returns the published JSON Schema (draft-07) of a kind of document, or nil for an
+// unknown kind. It accepts the same documents as Parse, except for rules that a schema
+// cannot express.
+func Schema(kind Kind) []byte {
+	switch kind {
+	case KindMachine:
+		return bytes.Clone(schemaText)
+	case KindRoles:
+		return rolesSchema()
+	default:
+		return nil
+	}
+}
+
+// rolesSchema returns the schema of a role file, which is the schema of the member 'roles'
+// of a configuration.
+func rolesSchema() []byte {
+	var whole struct {
+		Properties struct {
+			Roles map[string]json.RawMessage `json:"roles"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(schemaText, &whole); err != nil { // impossible: a test covers the embedded schema
+		panic(err)
+	}
+	roles := whole.Properties.Roles
+	roles["$schema"], roles["title"] = json.RawMessage(`"http://json-schema.org/draft-07/schema#"`), json.RawMessage(`"Guideway agent roles"`)
+	roles["properties"] = json.RawMessage(`{"$schema": {"type": "string", "description": "The address of this schema, for editors."}}`)
+	out, err := json.MarshalIndent(roles, "", "  ")
+	if err != nil {
+		panic(err)
+	}
+	return out
 }

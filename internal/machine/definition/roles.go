@@ -2,8 +2,10 @@ package definition
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -119,4 +121,43 @@ func ParseRoles(file string, data []byte) (map[string]*Role, []guideway.Diagnost
 		return nil, found
 	}
 	return roles, nil
+}
+
+// Allows reports whether the role may use a tool.
+func (r *Role) Allows(name string) bool {
+	fits := func(pattern string) bool { return wildcard.Match(pattern, name) }
+	if r.HasExcluded {
+		return !slices.ContainsFunc(r.Excluded, fits)
+	}
+	return slices.ContainsFunc(r.Included, fits)
+}
+
+// WantsTools reports whether any role of the machine has tools other than parsing tools.
+func (m *Machine) WantsTools() bool {
+	for _, r := range m.Roles {
+		if r.HasExcluded || len(r.Included) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// AllowsTool reports whether any role of the machine may use a tool.
+func (m *Machine) AllowsTool(name string) bool {
+	for _, r := range m.Roles {
+		if r.Allows(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Policy returns the first policy that matches a tool, or the zero value if none matches.
+func (m *Machine) Policy(name string) ToolPolicy {
+	for _, p := range m.Tools {
+		if wildcard.Match(p.Pattern, name) {
+			return p
+		}
+	}
+	return ToolPolicy{}
 }
