@@ -59,7 +59,7 @@ func layers() []layer {
 		// The command line connects all packages.
 		{"cli", []string{"internal/cli"}},
 		// Programs: no package imports them.
-		{"programs", []string{"cmd", "conformance", "release"}},
+		{"programs", []string{"cmd", "conformance", "deploy", "release"}},
 	}
 }
 
