@@ -47,3 +47,23 @@ func Exec(t testing.TB, url, sql string) {
 		t.Errorf("%s: %v", sql, err)
 	}
 }
+
+// NameClient returns a URL of a database with the name of a client.
+func NameClient(t testing.TB, at, name string) string {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("application_name", name)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// WaitForEnd waits until the server has ended the connections of a client that was killed:
+// it executes the statements that it has received before it notices the end.
+func WaitForEnd(t testing.TB, at, name string) {
+	t.Helper()
+	Exec(t, at, "do $$ begin while exists (select from pg_stat_activity where application_name = '"+name+"') loop perform pg_sleep(0.002); perform pg_stat_clear_snapshot(); end loop; end $$")
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -59,7 +60,9 @@ type workerSlot struct {
 	t      *testing.T
 	place  place
 	random *rand.Rand
-	lanes  []*sessionState
+	// store is the URL of a PostgreSQL server, and client the name of the workers there.
+	store, client string
+	lanes         []*sessionState
 	// opened is the number of workers that were killed after they had opened the store.
 	// midst is the number of orders in progress at these kills. saves is the number of saves
 	// among these orders.
@@ -69,6 +72,10 @@ type workerSlot struct {
 func newSeat(t *testing.T, p place, random *rand.Rand, name string) *workerSlot {
 	t.Helper()
 	s := &workerSlot{t: t, place: p, random: random}
+	if strings.HasPrefix(p.Store, "postgres://") {
+		s.store, s.client = p.Store, fmt.Sprintf("crashtest-%016x", random.Uint64())
+		s.place.Store = crash.NameClient(t, p.Store, s.client)
+	}
 	for i, size := range []int{2_000, 20_000, 400, 5_000} {
 		s.lanes = append(s.lanes, &sessionState{
 			session: fmt.Sprintf("%s-%d", name[len(name)-1:], i), random: rand.New(rand.NewPCG(random.Uint64(), 0)),
@@ -85,6 +92,9 @@ func (s *workerSlot) runWorker() error {
 		life.Clients = append(life.Clients, func(w *worker) error { return l.sendOrders(w, 1e6) })
 	}
 	opened, err := life.Run(startWorker(s.t, s.place))
+	if s.client != "" {
+		crash.WaitForEnd(s.t, s.store, s.client)
+	}
 	if !opened {
 		return err
 	}
