@@ -270,7 +270,7 @@ func interruptedError(id string, err error) error {
 
 // decisionEnv returns the environment of the next decision.
 func (d *drive) decisionEnv(ctx context.Context) (machineengine.Env, error) {
-	if !d.known && d.l.state.Pending == nil {
+	if !d.known && d.l.state.Pending == nil && d.l.program.WantsTools() {
 		if err := d.flushResults(ctx); err != nil {
 			return machineengine.Env{}, err
 		}

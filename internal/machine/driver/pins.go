@@ -66,6 +66,9 @@ func (s *Service) pinnedTools(ctx context.Context, l *loaded) (tools []machineen
 		_, lacking, err = s.pinnedTools(ctx, child)
 		return nil, lacking, err
 	}
+	if !l.program.WantsTools() {
+		return nil, nil, nil
+	}
 	if tools, err = s.listTools(ctx, l.program, l.runScope()); err != nil {
 		return nil, nil, err
 	}
