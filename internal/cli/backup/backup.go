@@ -87,18 +87,9 @@ func isTransient(cfg *config.Config, path string) bool {
 func NewBackupCmd(a *app.App) *cobra.Command {
 	o := &app.NameOptions{App: a}
 	return &cobra.Command{
-		Use:   "backup FILE",
-		Short: "Copy the store, the keys and the settings to an archive",
-		Long: `Write a ZIP archive with everything that an installation needs: runs, session documents,
-checkpoints, machine runs, their keys and heads, tokens, approvals, logins to upstreams,
-recorded requests, large results, settings, workflows and hook graphs. Servers continue to
-run: each store is copied as of one moment after the start of the command.
-
-The archive is not encrypted and has all keys, except for a passphrase and keys in the
-keychain of the system. Only you can read it (mode 0600). "guideway restore" restores it.`,
-		Example: `  guideway backup monday.zip`,
-		Args:    app.ExactArgs(1, "the file of the archive", "guideway backup monday.zip"),
-		RunE:    app.RunWithArg(runBackup, o, &o.Name),
+		Use:  "backup FILE",
+		Args: app.ExactArgs(1, "the file of the archive", "guideway backup monday.zip"),
+		RunE: app.RunWithArg(runBackup, o, &o.Name),
 	}
 }
 

@@ -40,24 +40,9 @@ type restoreOptions struct {
 func NewRestoreCmd(a *app.App) *cobra.Command {
 	o := &restoreOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "restore FILE",
-		Short: "Restore the store, the keys and the settings from a backup",
-		Long: `Restore an archive of "guideway backup" into the data directory and, for PostgreSQL, into the
-database of --store. The SHA-256 of each file and the versions of the tables are checked
-first. If a restore is interrupted, Guideway does not open the store until the restore was
-repeated.
-
-A data directory with files, or a database with tables of Guideway, is refused without
---replace, which keeps the old files in the directory replaced-TIME and the old tables in a
-schema with that suffix. End all servers and clients first. Files in the configuration
-directory, and the heads, are only added, never replaced: after the restore of an older
-backup "guideway runs verify" reports the lost events, until you accept the loss with
-"guideway runs verify --accept-restore".
-
-Restore only archives that you trust: the settings in an archive can start programs.`,
-		Example: `  guideway restore monday.zip --data-dir restored`,
-		Args:    app.ExactArgs(1, "the file of the archive", "guideway restore monday.zip"),
-		RunE:    app.RunWithArg(runRestore, o, &o.file),
+		Use:  "restore FILE",
+		Args: app.ExactArgs(1, "the file of the archive", "guideway restore monday.zip"),
+		RunE: app.RunWithArg(runRestore, o, &o.file),
 	}
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace existing files and tables, and keep them under another name")
 	return cmd
