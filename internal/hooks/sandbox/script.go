@@ -38,17 +38,11 @@ type Module struct {
 	Params []string
 }
 
-// Call is one call of a script's function.
+// Call is one call of a script: its body, or the default function of its module.
 type Call struct {
 	Module Module
 	// Library holds the sources that the script can import, by name.
 	Library map[string]string
-	// Function is the name of the export to call, or of a function in the object that is
-	// the default export. If it is empty, the default export is called.
-	Function string
-	// This is the value of "this" in the function, or nil. If it is an object, the other
-	// functions of the module become its methods.
-	This json.RawMessage
 	// Args are the function's arguments.
 	Args []json.RawMessage
 	// Limits limit the call.
@@ -80,9 +74,8 @@ type Fixed struct {
 type Result struct {
 	// Value is the return value of the function, nil for undefined.
 	Value json.RawMessage
-	// Args and This include the script's changes. Unchanged values keep the caller's bytes.
+	// Args include the script's changes. Unchanged values keep the caller's bytes.
 	Args []json.RawMessage
-	This json.RawMessage
 	// Audit holds the script's audit records in order.
 	Audit []json.RawMessage
 	// Console is the console output; Truncated reports whether the script wrote more.
@@ -108,7 +101,7 @@ func Types() string { return types }
 const (
 	// MaxSource is the maximum size of a source, and of a library in total, in bytes.
 	MaxSource = 1 << 20
-	// MaxInput is the maximum size of the arguments and this in total, in bytes.
+	// MaxInput is the maximum size of the arguments in total, in bytes.
 	MaxInput = 16 << 20
 
 	maxName    = 200
@@ -127,7 +120,7 @@ func (c *Call) newRequest(o *Options) (*scriptwire.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := len(c.This)
+	size := 0
 	for _, a := range c.Args {
 		size += len(a)
 		r.Args = append(r.Args, nonNil(a))
@@ -138,10 +131,6 @@ func (c *Call) newRequest(o *Options) (*scriptwire.Request, error) {
 	if len(c.Args) > maxArgs {
 		return nil, rejectCall("the call has %d arguments; at most %d are allowed", len(c.Args), maxArgs)
 	}
-	if c.This != nil {
-		r.This = nonNil(c.This)
-	}
-	r.Function = c.Function
 	if r.Limits, err = o.limitsFor(c.Limits); err != nil {
 		return nil, err
 	}
@@ -214,11 +203,8 @@ func checkSource(name string, size int) error {
 // newResult converts an answer to the caller's result.
 func (c *Call) newResult(a *scriptwire.Answer) *Result {
 	r := &Result{
-		Value: a.Value, This: a.This, Args: slices.Clone(c.Args),
+		Value: a.Value, Args: slices.Clone(c.Args),
 		Console: a.Console, Truncated: a.Truncated, Wall: a.Wall, CPU: a.CPU,
-	}
-	if r.This == nil {
-		r.This = c.This
 	}
 	for i, left := range a.Args {
 		if i < len(r.Args) && left != nil {

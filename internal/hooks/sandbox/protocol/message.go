@@ -95,16 +95,13 @@ type File struct{ Name, Source string }
 // Request asks a worker to run a call or to check a source.
 type Request struct {
 	// Check parses the source without running it.
-	Check    bool
-	Name     string
-	Source   string
-	Params   []string
-	Library  []File
-	Function string
-	// This is the JSON of "this", or nil.
-	This   []byte
-	Args   [][]byte
-	Limits Limits
+	Check   bool
+	Name    string
+	Source  string
+	Params  []string
+	Library []File
+	Args    [][]byte
+	Limits  Limits
 	// Fixed makes the script use the clock Now, in milliseconds of the Unix epoch, and
 	// random numbers from Seed.
 	Fixed bool
@@ -127,8 +124,7 @@ type Answer struct {
 
 	// Value is JSON, or nil if the function returned nothing.
 	Value []byte
-	// This and Args are JSON with the script's changes; unchanged values are nil.
-	This  []byte
+	// Args are JSON with the script's changes; unchanged values are nil.
 	Args  [][]byte
 	Audit [][]byte
 
@@ -175,8 +171,6 @@ func (r *Request) code(c *codec) {
 		codeString(c, &f.Name)
 		codeString(c, &f.Source)
 	})
-	codeString(c, &r.Function)
-	c.codeBytes(&r.This)
 	codeList(c, &r.Args, c.codeBytes)
 	codeInt(c, &r.Limits.Wall)
 	codeInt(c, &r.Limits.CPU)
@@ -208,7 +202,6 @@ func (a *Answer) code(c *codec) {
 	codeInt(c, &a.Column)
 	codeString(c, &a.Stack)
 	c.codeBytes(&a.Value)
-	c.codeBytes(&a.This)
 	codeList(c, &a.Args, c.codeBytes)
 	codeList(c, &a.Audit, c.codeBytes)
 	codeList(c, &a.Console, func(l *Line) {

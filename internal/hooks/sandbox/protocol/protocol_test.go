@@ -22,8 +22,8 @@ func someRequest(t *rapid.T) *Request {
 	}
 	return &Request{
 		Check: rapid.Bool().Draw(t, "check"), Name: text.Draw(t, "name"), Source: text.Draw(t, "source"),
-		Params: rapid.SliceOf(text).Draw(t, "params"), Library: library, Function: text.Draw(t, "function"),
-		This: block.Draw(t, "this"), Args: rapid.SliceOf(block).Draw(t, "args"),
+		Params: rapid.SliceOf(text).Draw(t, "params"), Library: library,
+		Args: rapid.SliceOf(block).Draw(t, "args"),
 		Limits: Limits{
 			Wall: time.Duration(rapid.Int64().Draw(t, "wall")), CPU: time.Duration(rapid.Int64().Draw(t, "cpu")),
 			Memory: rapid.Int64().Draw(t, "memory"), Stack: rapid.Int64().Draw(t, "stack"),
@@ -47,9 +47,6 @@ func TestRequestsRoundTrip(t *testing.T) {
 		if diff := cmp.Diff(r, back, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
-		if (r.This == nil) != (back.This == nil) {
-			t.Fatal("a missing and an empty this are decoded as the same")
-		}
 		cut := rapid.IntRange(0, len(message)-1).Draw(t, "cut")
 		if _, err := ReadRequest(message[:cut]); err == nil {
 			t.Fatal("a truncated message was decoded")
@@ -65,7 +62,7 @@ func TestAnswersRoundTrip(t *testing.T) {
 	a := &Answer{
 		Ask:  []byte(`{"op":"get"}`),
 		Kind: Exception, Message: "m", File: "f", Line: 3, Column: 4, Stack: "s",
-		Value: []byte("1"), This: nil, Args: [][]byte{nil, []byte("{}")}, Audit: [][]byte{[]byte("2")},
+		Value: []byte("1"), Args: [][]byte{nil, []byte("{}")}, Audit: [][]byte{[]byte("2")},
 		Console: []Line{{"log", "x"}}, Truncated: true, Wall: time.Second, CPU: time.Millisecond, Body: true,
 	}
 	back, err := ReadAnswer(a.Append(nil))

@@ -44,11 +44,8 @@ func (v *vm) checkScript(known forms) *scriptwire.Answer {
 func (v *vm) callScript(r *scriptwire.Request, known forms, stopped <-chan struct{}) *scriptwire.Answer {
 	known.setForm(v, v.script.main)
 	args := []any{
-		r.Name, r.Function, float64(r.Limits.Output),
-		r.Fixed, float64(r.Now), float64(int32(r.Seed >> 32)), float64(int32(r.Seed)), nil,
-	}
-	if r.This != nil {
-		args[len(args)-1] = string(r.This)
+		r.Name, float64(r.Limits.Output),
+		r.Fixed, float64(r.Now), float64(int32(r.Seed >> 32)), float64(int32(r.Seed)),
 	}
 	for _, a := range r.Args {
 		args = append(args, string(a))
@@ -164,9 +161,9 @@ func (v *vm) newAnswer(r *scriptwire.Request) *scriptwire.Answer {
 		size += int64(len(s))
 		return []byte(wholeRunes(s))
 	}
-	a.Value, a.This = part(0), part(1)
+	a.Value = part(0)
 	for i := range r.Args {
-		a.Args = append(a.Args, part(2+i))
+		a.Args = append(a.Args, part(1+i))
 	}
 	restoreNumbers(a, r)
 	if size > v.limits.Output {
@@ -176,8 +173,8 @@ func (v *vm) newAnswer(r *scriptwire.Request) *scriptwire.Answer {
 }
 
 func restoreNumbers(a *scriptwire.Answer, r *scriptwire.Request) {
-	given := collectLiterals(append([][]byte{r.This}, r.Args...)...)
-	a.Value, a.This = given.restoreLiterals(a.Value), given.restoreLiterals(a.This)
+	given := collectLiterals(r.Args...)
+	a.Value = given.restoreLiterals(a.Value)
 	for i := range a.Args {
 		a.Args[i] = given.restoreLiterals(a.Args[i])
 	}
@@ -215,7 +212,7 @@ func (v *vm) thrownAnswer(stage, name, message, stack, file string, line, column
 		// If the engine has no memory for an error object, it throws null.
 		a.Kind, a.Message = scriptwire.Memory, fmt.Sprintf("the script exceeded its memory limit of %d bytes, or threw null", v.limits.Memory)
 	case stage == "arguments":
-		a.Kind, a.Message = scriptwire.Rejected, "'this' or an argument is not JSON: "+message
+		a.Kind, a.Message = scriptwire.Rejected, "an argument is not JSON: "+message
 	case stage == "result":
 		a.Kind = scriptwire.Unserialisable
 	}

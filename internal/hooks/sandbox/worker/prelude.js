@@ -377,46 +377,21 @@
     host.report("failed", stage, told.name, told.message, told.stack, told.file, told.line, told.column);
   }
 
-  function functionOf(space, name) {
-    const main = space.default;
-    if (name === "") {
-      if (typeof main === "function") return [main, undefined];
-      throw new TypeError("the script exports no default function");
-    }
-    if (Object.hasOwn(space, name) && typeof space[name] === "function") return [space[name], undefined];
-    const object = main !== null && (typeof main === "object" || typeof main === "function");
-    if (object && !(name in Object.prototype) && typeof main[name] === "function") return [main[name], main];
-    throw new TypeError("the script exports no function '" + name + "'");
+  function functionOf(space) {
+    if (typeof space.default === "function") return space.default;
+    throw new TypeError("the script exports no default function");
   }
 
-  // bind gives this the other functions of the module, bound to it.
-  function bind(self, main, space) {
-    const add = (key, value) => {
-      if (typeof value === "function" && !Object.hasOwn(self, key)) {
-        Object.defineProperty(self, key, {
-          value: value.bind(self), writable: true, configurable: true, enumerable: false,
-        });
-      }
-    };
-    for (const key of Object.keys(space)) if (key !== "default") add(key, space[key]);
-    if (main !== null && typeof main === "object") for (const key of Object.keys(main)) add(key, main[key]);
-  }
-
-  async function run(name, functionName, limit, thisText, argTexts) {
+  async function run(name, limit, argTexts) {
     let stage = "load";
     try {
       const space = await import(name);
       stage = "find";
-      const [target, owner] = functionOf(space, functionName);
+      const target = functionOf(space);
       stage = "arguments";
-      let self = owner;
-      if (thisText !== undefined) {
-        self = JSON.parse(thisText);
-        if (self !== null && typeof self === "object") bind(self, space.default, space);
-      }
       const args = argTexts.map((text) => JSON.parse(text));
       stage = "call";
-      const value = await Reflect.apply(target, self, args);
+      const value = await Reflect.apply(target, undefined, args);
       stage = "result";
       const kind = typeof value;
       if (kind === "function" || kind === "symbol") {
@@ -428,7 +403,6 @@
       };
       const parts = [
         JSON.stringify(value),
-        thisText === undefined ? undefined : changed(self, thisText),
         ...args.map((arg, i) => changed(arg, argTexts[i])),
       ];
       let size = 0;
@@ -442,12 +416,12 @@
 
   return {
     // start begins a call; it ends by host.report.
-    start(name, functionName, limit, fixed, nowMs, seedHigh, seedLow, thisText, ...argTexts) {
+    start(name, limit, fixed, nowMs, seedHigh, seedLow, ...argTexts) {
       if (fixed) {
         clock = nowMs;
         dice = seeded(seedHigh, seedLow);
       }
-      run(name, functionName, limit, thisText, argTexts);
+      run(name, limit, argTexts);
     },
     // tick wakes who has slept long enough. It gives the milliseconds until the
     // next one is due, or -1 if nobody sleeps.
