@@ -171,6 +171,29 @@ func TestPinsAllowAdditions(t *testing.T) {
 	})
 }
 
+// TestPinsSlowUpstream checks that a worker whose upstream is not connected yet continues the
+// run a moment later, without a pause.
+func TestPinsSlowUpstream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		journal := newMemory()
+		r, first := newPinned(t, journal)
+		first.Close()
+		had := r.tools.infos
+		id := r.startHeld(t, "pinned")
+		r.tools.offer()
+		r.reopen()
+		b := driver.NewBackground(r.Service, 2, nil)
+		defer b.Close()
+		synctest.Wait()
+		r.tools.offer(had...)
+		<-time.After(time.Minute)
+		if s := r.runStatus(id); s.Status != machineengine.StatusCompleted || slices.Contains(r.kinds(id), string(machineengine.KindPaused)) {
+			t.Errorf("%+v %v", s, r.kinds(id))
+		}
+	})
+}
+
 // TestPinsOtherWorker checks that another worker, which has the tools of a run, continues
 // it, and that the worker without them does not drive it.
 func TestPinsOtherWorker(t *testing.T) {
