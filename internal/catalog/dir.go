@@ -386,8 +386,7 @@ func isSkipped(base string) bool {
 // isDocument reports whether a source reads a file of this name.
 func isDocument(name string) bool {
 	if strings.HasPrefix(name, machinesDir+"/") {
-		is, _ := isMachineFile(name)
-		return is
+		return isMachineFile(name)
 	}
 	switch strings.ToLower(path.Ext(name)) {
 	case ".json", ".yaml", ".yml":

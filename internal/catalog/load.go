@@ -227,7 +227,7 @@ func (c *Catalog) fillRecords(ctx context.Context, s *state, l listing, previous
 			name: document.Name, path: document.Path, revision: document.Revision, hookPlace: hookdef.PlaceOf(document.Name), size: size, stamp: document.Stamp,
 			content: c.contentReader(document),
 		}
-		if fresh.machineFile, _ = isMachineFile(document.Name); fresh.machineFile {
+		if fresh.machineFile = isMachineFile(document.Name); fresh.machineFile {
 			fresh.hookPlace = hookdef.Place{}
 		} else if fresh.hookPlace.Kind == "" {
 			fresh.place = library.PlaceOf(document.Name)

@@ -110,14 +110,11 @@ func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 // machinesDir is the directory of a source with its agent machines.
 const machinesDir = "machines"
 
-// isMachineFile reports whether a name belongs to a machine, and whether it is the name of
-// a recording, which only demonstrations read.
-func isMachineFile(name string) (is, recording bool) {
+// isMachineFile reports whether a name belongs to a machine.
+func isMachineFile(name string) bool {
 	rest, ok := strings.CutPrefix(name, machinesDir+"/")
-	if !ok {
-		return false, false
-	}
-	return machinedef.IsFile(rest)
+	is, _ := machinedef.IsFile(rest)
+	return ok && is
 }
 
 // loadedMachine is the machine of one configuration of a source.
