@@ -71,6 +71,7 @@ export function useUpstreamCommands(name: string) {
       answerOf(api.PUT("/api/upstreams/{name}/tools/{tool}", { params: { path: { name, tool } }, body }))),
     restart: useChange(() => answerOf(api.POST("/api/upstreams/{name}/restart", { params }))),
     login: useChange(() => answerOf(api.POST("/api/upstreams/{name}/login", { params }))),
+    logout: useChange(() => answerOf(api.DELETE("/api/upstreams/{name}/login", { params }))),
     ask: useChange(() => answerOf(api.POST("/api/upstreams/{name}/ask", { params }))),
     remove: useChange((base: string) => answerOf(api.DELETE("/api/upstreams/{name}", { params: { path: { name }, query: { base } } }))),
     approve: useChange((body: Schemas["ApproveToolsRequest"]) => answerOf(api.POST("/api/upstreams/{name}/approve", { params, body }))),

@@ -1007,10 +1007,35 @@ export interface paths {
         put?: never;
         /**
          * Start a login to an upstream
-         * @description The person opens the URL in a browser of the computer of the server within ten minutes. A new login
-         *     ends an earlier one. Running servers then use the login.
+         * @description The person opens the URL within ten minutes: in the browser that sends this request, or, if the
+         *     server has no public URL, in a browser of the computer of the server. A new login of the user ends
+         *     an earlier one. The calls of the user then use the login.
          */
         post: operations["loginUpstream"];
+        /**
+         * Log out of an upstream
+         * @description The tokens of the user are deleted, and revoked if the authorization server supports it.
+         */
+        delete: operations["logoutUpstream"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/upstream-logins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Finish a login to an upstream
+         * @description The user that started the login sends the redirect of the authorization server in the same browser, once.
+         */
+        post: operations["finishUpstreamLogin"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1520,7 +1545,7 @@ export interface components {
             user: string;
             /** @enum {unknown} */
             proof: "bearer" | "browser" | "token";
-            rights: ("read" | "contents" | "registry" | "work" | "define" | "answer" | "manage" | "tokens")[];
+            rights: ("read" | "contents" | "registry" | "work" | "define" | "answer" | "manage" | "login" | "tokens")[];
             /** @description The local user has every role. */
             roles: ("viewer" | "operator" | "approver" | "admin")[];
             /** @description True if the caller's answers to gates count as a person's. */
@@ -5704,6 +5729,70 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UpstreamLoginPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    logoutUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The upstream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    finishUpstreamLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The query of the redirect. */
+                    query: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The upstream to which the user is logged in. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        upstream: string;
+                    };
                 };
             };
             400: components["responses"]["Invalid"];

@@ -25,10 +25,11 @@ export function UpstreamPage({ id }: { id: string }) {
   if (upstream.error instanceof ApiError && upstream.error.status === 404) return <Missing what="upstream" />;
   if (upstream.data === undefined) return <Failed error={upstream.error} doing="read the upstream" retry={() => void upstream.refetch()} />;
   const mayManage = me.data?.rights.includes("manage") ?? false;
+  const mayLogIn = me.data?.rights.includes("login") ?? false;
   const u = upstream.data;
   return (
     <>
-      <Head upstream={u} mayManage={mayManage} />
+      <Head upstream={u} mayManage={mayManage} mayLogIn={mayLogIn} />
       <WaitingTools name={u.name} mayManage={mayManage} />
       <Tabs label="About the upstream" tabs={[
         { id: "tools", name: "Tools", count: u.offered.length, body: <UpstreamTools upstream={u} mayManage={mayManage} /> },
@@ -40,11 +41,11 @@ export function UpstreamPage({ id }: { id: string }) {
   );
 }
 
-function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage: boolean }) {
+function Head({ upstream: u, mayManage, mayLogIn }: { upstream: UpstreamDetails; mayManage: boolean; mayLogIn: boolean }) {
   const [, go] = useLocation();
-  const { enable, ask, login, restart, remove } = useUpstreamCommands(u.name);
+  const { enable, ask, login, logout, restart, remove } = useUpstreamCommands(u.name);
   const used = u.state !== "off" && u.state !== "disabled" && u.state !== "wrong" && u.state !== "elsewhere";
-  const failed = [enable, ask, login, restart, remove].find((m) => m.isError);
+  const failed = [enable, ask, login, logout, restart, remove].find((m) => m.isError);
   const error = u.error ?? u.health?.error;
   return (
     <>
@@ -56,7 +57,8 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
         </div>
         <div className="actions">
           <button type="button" className="button" disabled={!mayManage || !used || ask.isPending} onClick={() => ask.mutate(undefined)}>{ask.isPending ? "Listing…" : "List its tools"}</button>
-          {u.loginPossible !== true ? null : <button type="button" className="button" disabled={!mayManage || !used || login.isPending} onClick={() => login.mutate(undefined)}>{u.login === undefined ? "Log in" : "Log in again"}</button>}
+          {u.loginPossible !== true ? null : <button type="button" className="button" disabled={!mayLogIn || !used || login.isPending} onClick={() => login.mutate(undefined)}>{u.login === undefined ? "Log in" : "Log in again"}</button>}
+          {u.login === undefined ? null : <button type="button" className="button" disabled={!mayLogIn || logout.isPending} onClick={() => logout.mutate(undefined)}>Log out</button>}
           <button type="button" className="button" disabled={!mayManage || !used || restart.isPending} onClick={() => restart.mutate(undefined)}>Restart</button>
           <button type="button" className="button" disabled={!mayManage || enable.isPending} onClick={() => enable.mutate({ base: u.base, enabled: u.disabled === true })}>{u.disabled === true ? "Enable" : "Disable"}</button>
           <Ask trigger={<button type="button" className="button" disabled={!mayManage}>Remove</button>} title={`Remove ${u.name}?`} verb="Remove the upstream"
@@ -67,7 +69,7 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
       </div>
       {failed === undefined ? null : <Failed error={failed.error} doing="do it" />}
       {login.data === undefined ? null : (
-        <p role="status"><a href={login.data.url} target="_blank" rel="noreferrer">Log in at {login.data.issuer}</a> within ten minutes, in a browser of the computer of the server.</p>
+        <p role="status"><a href={login.data.url} target="_blank" rel="noreferrer">Log in at {login.data.issuer}</a> within ten minutes, in this browser{new URL(login.data.url).searchParams.get("redirect_uri")?.startsWith("http://127.0.0.1:") === true ? " on the computer of the server" : ""}.</p>
       )}
       {error === undefined ? null : (
         <div className="state" role="alert">

@@ -52,19 +52,27 @@ async function show(upstream: object, rights: string[]) {
 const button = () => [...page.querySelectorAll("button")].find((b) => b.textContent.startsWith("Log in"));
 
 test("the button starts a login and leads to the authorization server by a link", async () => {
-  const changes = await show(wiki, ["read", "manage"]);
+  const changes = await show(wiki, ["read", "login"]);
   act(() => button()?.click());
   const link = await vi.waitFor(() => act(async () => { await Promise.resolve(); return page.querySelector<HTMLAnchorElement>("[role=status] a") ?? expect.fail(page.innerHTML); }));
   expect(changes).toEqual(["POST /api/upstreams/wiki/login"]);
   expect([link.getAttribute("href"), link.rel, link.textContent]).toEqual([loginURL, "noreferrer", "Log in at https://auth.example.com"]);
 });
 
-test("without the right to change upstreams the button is disabled", async () => {
-  await show(wiki, ["read"]);
+test("without the right to log in the button is disabled", async () => {
+  await show(wiki, ["read", "manage"]);
   expect(button()?.disabled).toBe(true);
 });
 
 test("an upstream without logins has no button", async () => {
   await show({ ...wiki, loginPossible: undefined }, ["read", "manage"]);
   expect(button()).toBeUndefined();
+});
+
+test("a login can be ended, and only by its user", async () => {
+  const login = { issuer: "https://auth.example.com", client: "c", since: "2026-01-01T00:00:00Z", renews: true };
+  const changes = await show({ ...wiki, login }, ["read", "login"]);
+  const logOut = [...page.querySelectorAll("button")].find((b) => b.textContent === "Log out");
+  act(() => logOut?.click());
+  await vi.waitFor(() => act(async () => { await Promise.resolve(); expect(changes).toEqual(["DELETE /api/upstreams/wiki/login"]); }));
 });
