@@ -156,6 +156,7 @@ type startMachineBody struct {
 	Inputs  map[string]json.RawMessage `json:"inputs"`
 	Goal    string                     `json:"goal"`
 	Demo    bool                       `json:"demo"`
+	Project run.Project                `json:"project"`
 }
 
 func (a *api) startMachine(c *call, body startMachineBody) (any, error) {
@@ -172,7 +173,7 @@ func (a *api) startMachine(c *call, body startMachineBody) (any, error) {
 		}
 	}
 	s, err := a.Machines.Start(c.Context(), c.runCaller(), driver.StartRequest{
-		Machine: body.Machine, Inputs: body.Inputs, Goal: body.Goal, RequestID: key, Demo: body.Demo,
+		Machine: body.Machine, Inputs: body.Inputs, Goal: body.Goal, Project: body.Project, RequestID: key, Demo: body.Demo,
 	})
 	return c.answerCreatedMachineRun(s, err)
 }

@@ -96,6 +96,7 @@ func newTestMachines(t *testing.T) testMachines {
 	journal := openStore(t, filepath.Join(dir, "machines.db"))
 	s, err := driver.New(driver.Options{
 		Journal: journal, Store: journal, Schedule: true, Key: run.Key(strings.Repeat("k", run.KeySize)), Machines: d, Handlers: d, Models: d,
+		Shares: run.Shares{{Project: projectA, Members: []string{"olga", "vic", "otto", "ada"}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ type MachineInput struct {
 // machineTools is the toolset "machines": runs of agent machines.
 type machineTools struct {
 	machines Machines
+	places   projects
 	// open may be nil.
 	open *OpenRuns
 }
@@ -89,8 +90,12 @@ func (m *machineTools) startMachine(ctx context.Context, c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	project, err := m.places.findProject(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	s, err := m.machines.Start(ctx, c.caller, driver.StartRequest{
-		Machine: c.textArg("machine"), Inputs: inputs, Goal: c.textArg("goal"), RequestID: c.textArg("requestId"), Allow: allow, Guided: guided,
+		Machine: c.textArg("machine"), Inputs: inputs, Goal: c.textArg("goal"), Project: project, RequestID: c.textArg("requestId"), Allow: allow, Guided: guided,
 	})
 	if err != nil {
 		return s, err

@@ -279,7 +279,7 @@ func (s *Server) toolsByToolset(opts Options) map[string]map[string]*tool {
 		all[ToolsetPhases] = newPhaseTools(s, opts).newTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetMachines) && opts.Machines != nil {
-		all[ToolsetMachines] = (&machineTools{machines: opts.Machines, open: opts.OpenRuns}).newTools()
+		all[ToolsetMachines] = (&machineTools{machines: opts.Machines, places: places, open: opts.OpenRuns}).newTools()
 	}
 	return all
 }

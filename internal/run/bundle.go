@@ -106,7 +106,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		}
 		entries = beforeHumanApproval(entries, func(*engine.OpenGate) bool { return false })
 	}
-	where := s.allowedProject(c, b.Run.Project)
+	where := s.shares.AllowedProject(c, b.Run.Project)
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
 		Goal: Truncate(b.Run.Goal, maxGoal), Project: where.truncateNames(), Imported: Truncate(b.Run.ID, maxKey),

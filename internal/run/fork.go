@@ -273,7 +273,7 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 	if err != nil {
 		return nil, err
 	}
-	r.Project = s.allowedProject(c, r.Project)
+	r.Project = s.shares.AllowedProject(c, r.Project)
 	if r.RequestID != "" {
 		if a, err := s.replayStart(ctx, c, r); a != nil || err != nil {
 			return a, err

@@ -62,7 +62,7 @@ type Options struct {
 	// are labeled claims.
 	Checker Checker
 	// Shares are the projects whose members use each other's runs.
-	Shares []Share
+	Shares Shares
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time
 	// Logger gets errors that no caller receives. If it is nil, they are discarded.
@@ -83,7 +83,7 @@ type Service struct {
 	observer    Observer
 	checker     Checker
 	checking    runLocks
-	shares      []Share
+	shares      Shares
 	now         func() time.Time
 	log         *slog.Logger
 	cache       *runCache

@@ -16,14 +16,22 @@ type Share struct {
 	Members []string
 }
 
+// Shares are the shared projects.
+type Shares []Share
+
 // isShared reports whether a user may use the runs of another user in the project.
 func (h Share) isShared(user, owner, project string) bool {
 	return h.Project == project && slices.Contains(h.Members, user) && slices.Contains(h.Members, owner)
 }
 
 // MayUse reports whether a user may use the runs of an owner in a project.
+func (s Shares) MayUse(user, owner, project string) bool {
+	return user == owner || slices.ContainsFunc(s, func(h Share) bool { return h.isShared(user, owner, project) })
+}
+
+// MayUse reports whether a user may use the runs of an owner in a project.
 func (s *Service) MayUse(user, owner, project string) bool {
-	return user == owner || slices.ContainsFunc(s.shares, func(h Share) bool { return h.isShared(user, owner, project) })
+	return s.shares.MayUse(user, owner, project)
 }
 
 // Peers returns the other members of the projects of a user.
@@ -46,13 +54,13 @@ func (s *Service) MayUseAll(ctx context.Context, c Caller, runIDs []string) bool
 	})
 }
 
-// allowedProject returns the project of a new run. Its path is one of this computer: only the
+// AllowedProject returns the project of a new run. Its path is one of this computer: only the
 // local user names any, and other users those of their shared projects.
-func (s *Service) allowedProject(c Caller, p Project) Project {
+func (s Shares) AllowedProject(c Caller, p Project) Project {
 	if c.Roles == nil || p.Path == "" {
 		return p
 	}
-	if id := project.ID(p.Path); slices.ContainsFunc(s.shares, func(h Share) bool { return h.isShared(c.User, c.User, id) }) {
+	if id := project.ID(p.Path); slices.ContainsFunc(s, func(h Share) bool { return h.isShared(c.User, c.User, id) }) {
 		p.ID = id
 		return p
 	}
@@ -74,10 +82,10 @@ func (s *Service) mayUse(ctx context.Context, c Caller, r Record) bool {
 
 // visibleFilters returns a filter for the runs of the caller, and one for the runs of the
 // other members of each shared project.
-func (s *Service) visibleFilters(c Caller, f Filter) []Filter {
+func (s Shares) visibleFilters(c Caller, f Filter) []Filter {
 	f.User = c.User
 	filters := []Filter{f}
-	for _, h := range s.shares {
+	for _, h := range s {
 		others := slices.DeleteFunc(slices.Clone(h.Members), func(user string) bool { return user == c.User })
 		if len(others) > 0 && len(others) < len(h.Members) && (f.Project == "" || f.Project == h.Project) {
 			shared := f
@@ -90,10 +98,16 @@ func (s *Service) visibleFilters(c Caller, f Filter) []Filter {
 
 // visibleRuns returns the runs that the caller may use, with the last changed one first.
 func (s *Service) visibleRuns(ctx context.Context, c Caller, f Filter) ([]Record, error) {
+	return s.shares.VisibleRuns(ctx, s.journal, c, f, func(r Record) bool { return s.mayUse(ctx, c, r) })
+}
+
+// VisibleRuns returns the runs of a journal that the caller may use, with the last changed one
+// first. mayUse compares the record of another user's run with its first event.
+func (s Shares) VisibleRuns(ctx context.Context, j Journal, c Caller, f Filter, mayUse func(Record) bool) ([]Record, error) {
 	filters := s.visibleFilters(c, f)
 	var all []Record
 	for _, one := range filters {
-		list, err := s.journal.Runs(ctx, one)
+		list, err := j.Runs(ctx, one)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +116,7 @@ func (s *Service) visibleRuns(ctx context.Context, c Caller, f Filter) ([]Record
 	if len(filters) == 1 {
 		return all, nil
 	}
-	all = slices.DeleteFunc(all, func(r Record) bool { return !s.mayUse(ctx, c, r) })
+	all = slices.DeleteFunc(all, func(r Record) bool { return !mayUse(r) })
 	slices.SortFunc(all, func(a, b Record) int {
 		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID))
 	})
@@ -115,7 +129,7 @@ func (s *Service) visibleRuns(ctx context.Context, c Caller, f Filter) ([]Record
 // searchVisible searches the runs that the caller may use.
 func (s *Service) searchVisible(ctx context.Context, c Caller, q Search) ([]Hit, error) {
 	var all []Hit
-	for _, one := range s.visibleFilters(c, q.Filter) {
+	for _, one := range s.shares.visibleFilters(c, q.Filter) {
 		hits, err := s.journal.Search(ctx, Search{Filter: one, Query: q.Query})
 		if err != nil {
 			return nil, err

@@ -84,7 +84,7 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 		e.Person = true
 	}
 	created := Created{
-		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Project: s.allowedProject(c, project),
+		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Project: s.shares.AllowedProject(c, project),
 		Imported: Truncate("state of version "+head.WorkflowVersion, maxKey),
 	}
 	return s.createRun(ctx, c, p, created, factEntries([]engine.Event{e}), "")

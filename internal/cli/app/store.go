@@ -116,15 +116,15 @@ func (s *Store) NewRuns(observer run.Observer) (*run.Service, error) {
 			return o.JournalStore, o.key, o.heads, nil
 		},
 		Definitions: s.Definitions, PersonGates: s.Cfg.Gates.Approval == config.ApprovalHuman, Observer: auditedRuns{observer, s.Audit}, Logger: s.Log,
-		Checker: s.Checker, Shares: sharesOf(s.Cfg.Projects.Members),
+		Checker: s.Checker, Shares: SharesOf(s.Cfg),
 	})
 }
 
-// sharesOf returns the shared projects of members, each "PROJECT=USER". A project is a path
-// or an id.
-func sharesOf(members []string) []run.Share {
-	var shares []run.Share
-	for _, entry := range members {
+// SharesOf returns the shared projects of projects.members, each "PROJECT=USER". A project is a
+// path or an id.
+func SharesOf(cfg *config.Config) run.Shares {
+	var shares run.Shares
+	for _, entry := range cfg.Projects.Members {
 		at := strings.LastIndex(entry, "=")
 		id, user := entry[:at], entry[at+1:]
 		if strings.ContainsAny(id, `/\\`) {

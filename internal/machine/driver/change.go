@@ -44,11 +44,15 @@ const (
 func (s *Service) changeRun(ctx context.Context, c run.Caller, id string, decide func(*loaded) error) (*Status, error) {
 	var job *run.Job
 	if s.o.Schedule {
-		outermost, err := s.OutermostRun(ctx, c.User, id)
+		l, _, err := s.loadRun(ctx, c.User, id, 0)
 		if err != nil {
 			return nil, err
 		}
-		job = &run.Job{User: c.User, Run: outermost}
+		outermost, err := s.OutermostRun(ctx, l.rec.User, id)
+		if err != nil {
+			return nil, err
+		}
+		job = &run.Job{User: l.rec.User, Run: outermost}
 	}
 	for n := 1; ; n++ {
 		l, _, err := s.loadRun(ctx, c.User, id, 0)

@@ -148,6 +148,8 @@ type Options struct {
 	// because each acts in the name of the user who started the run. If Permit is nil, all
 	// runs may continue.
 	Permit func(ctx context.Context, f RunScope) (why string, err error)
+	// Shares are the projects whose members use each other's runs.
+	Shares run.Shares
 	// Heads may be nil; then a rolled-back journal is not detected.
 	Heads run.Heads
 	// Counter counts tokens; nil uses an estimate.

@@ -245,8 +245,9 @@ func (m *memory) Runs(_ context.Context, f run.Filter) ([]run.Record, error) {
 	defer m.mu.Unlock()
 	var out []run.Record
 	for _, id := range slices.Sorted(maps.Keys(m.records)) {
-		if f.User == "" || m.records[id].User == f.User {
-			out = append(out, m.records[id])
+		r := m.records[id]
+		if (f.User == "" || r.User == f.User) && (len(f.Users) == 0 || slices.Contains(f.Users, r.User)) && (f.Project == "" || r.Project.ID == f.Project) {
+			out = append(out, r)
 		}
 	}
 	return out, nil

@@ -215,15 +215,16 @@ func (l *loaded) fillRecord(r *run.Record) {
 // eventPage is the number of events per read.
 const eventPage = 500
 
-// loadRun reads a run of a user and verifies its chain. A run of another user is treated as
+// loadRun reads a run that a user may use and verifies its chain. Another run is treated as
 // missing. upTo is the last event to fold; 0 means all.
 func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*loaded, []run.Event, error) {
 	rec, err := s.o.Journal.Run(ctx, id)
-	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != user {
-		return nil, nil, &run.Refusal{
-			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: fmt.Sprintf("there is no machine run %q", run.Truncate(id, 64)),
-			Fix: "use a run id that machine_start returned; `guideway machine status` lists the machine runs in a terminal",
-		}
+	unknown := &run.Refusal{
+		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: fmt.Sprintf("there is no machine run %q", run.Truncate(id, 64)),
+		Fix: "use a run id that machine_start returned; `guideway machine status` lists the machine runs in a terminal",
+	}
+	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && !s.o.Shares.MayUse(user, rec.User, rec.Project.ID) {
+		return nil, nil, unknown
 	}
 	if err != nil {
 		return nil, nil, err
@@ -253,6 +254,9 @@ func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*lo
 	}
 	if upTo == rec.Seq && !hmac.Equal(l.head, rec.Head) {
 		return nil, nil, untrustedEventError(id, rec.Seq, "the record of the run does not match its last event")
+	}
+	if rec.User != user && l.created.Project.ID != rec.Project.ID { // the record was edited
+		return nil, nil, unknown
 	}
 	return l, all, nil
 }

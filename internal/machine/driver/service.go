@@ -141,7 +141,7 @@ func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Sta
 		demo = r.Machine
 	}
 	l, err := s.createRun(ctx, newRun{
-		demo: demo, allow: r.Allow, guided: r.Guided, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: run.ByCaller(c), project: r.Project,
+		demo: demo, allow: r.Allow, guided: r.Guided, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: run.ByCaller(c), project: s.o.Shares.AllowedProject(c, r.Project),
 		goal: run.Truncate(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
 	})
 	if guideway.ErrorCode(err) == guideway.CodeConflict { // a repeat of the request may have created its run first
@@ -453,10 +453,12 @@ func (l *loaded) question() string {
 	}
 }
 
-// List returns the caller's machine runs, most recently changed first.
+// List returns the machine runs that the caller may use, most recently changed first.
 func (s *Service) List(ctx context.Context, c run.Caller, f run.Filter) ([]run.Record, error) {
-	f.User = c.User
-	return s.o.Journal.Runs(ctx, f)
+	return s.o.Shares.VisibleRuns(ctx, s.o.Journal, c, f, func(r run.Record) bool {
+		_, _, err := s.loadRun(ctx, c.User, r.ID, 1)
+		return err == nil
+	})
 }
 
 // Events returns the verified events of a run.

@@ -2901,6 +2901,7 @@ export interface components {
             goal?: string;
             /** @description True if the recording of the machine answers instead of models. */
             demo?: boolean;
+            project?: components["schemas"]["Project"];
         };
         MachineInput: {
             /** @description The id of the question to answer. It is required for an answer that only a person may give; the answer to another question is refused. */
