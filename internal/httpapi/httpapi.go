@@ -74,6 +74,10 @@ type Options struct {
 	Metrics Metrics
 	// Machines are agent machines and their runs.
 	Machines Machines
+	// ForwardTo sends a request to another instance of the deployment, or calls missing. It is
+	// nil for a single instance. Instance is the id of this one.
+	ForwardTo func(w http.ResponseWriter, r *http.Request, instance string, missing func(http.ResponseWriter))
+	Instance  string
 	// Feed reports changes of runs and session documents.
 	Feed run.Feed
 	// UI is the built dashboard: index.html, icon.svg and the folder assets. Without it the

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -317,14 +318,28 @@ type machineDelta struct {
 	Tool  string `json:"tool,omitempty"`
 }
 
-// machineStream streams the progress of a run: its status after each change and, if this
-// process executes the run, the text of its agents as it arrives.
+// machineStream streams the progress of a run: its status after each change, and the text of
+// its agents as it arrives. The instance that executes the run streams it. If another instance
+// takes the run over, the stream ends, so that the reader connects again.
 func (a *api) machineStream(c *call) (any, error) {
 	id, by := c.PathValue("id"), c.runCaller()
 	first, err := a.Machines.Status(c.Context(), by, id)
 	if err != nil {
 		return nil, err
 	}
+	var answer any = responseWritten{}
+	local := func(w http.ResponseWriter) { answer, err = a.streamMachine(c, first) }
+	if a.ForwardTo == nil {
+		local(c.w)
+	} else {
+		a.ForwardTo(c.w, c.Request, first.Driver, local)
+	}
+	return answer, err
+}
+
+// streamMachine is machineStream in this process, from a status on.
+func (a *api) streamMachine(c *call, first *driver.Status) (any, error) {
+	id, by := first.RunID, c.runCaller()
 	release, err := a.streams.reserveStream(by.User)
 	if err != nil {
 		return nil, err
@@ -337,6 +352,9 @@ func (a *api) machineStream(c *call) (any, error) {
 	s := &machineFollower{
 		out: newStream(c.w), updates: updates,
 		status: func(ctx context.Context) (*driver.Status, error) { return a.Machines.Status(ctx, by, id) },
+		moved: func(driver string) bool {
+			return a.ForwardTo != nil && driver != "" && driver != first.Driver && driver != a.Instance
+		},
 	}
 	if s.sendStatus(first) == nil {
 		// An error means that the reader has disconnected or the process ends.
@@ -351,6 +369,8 @@ type machineFollower struct {
 	updates <-chan driver.Update
 	status  func(context.Context) (*driver.Status, error)
 	seq     int64
+	// moved reports whether an instance that executes the run serves the stream better.
+	moved func(driver string) bool
 }
 
 func (f *machineFollower) sendStatus(s *driver.Status) error {
@@ -400,6 +420,9 @@ func (f *machineFollower) followRun(ctx context.Context) error {
 			if err := f.sendStatus(s); err != nil {
 				return err
 			}
+		}
+		if f.moved(s.Driver) {
+			return nil
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -31,6 +32,8 @@ type lazyMachines struct {
 	tools    driver.Tools
 	// tracer is nil if tracing is off.
 	tracer driver.Tracer
+	// owner is the id of this instance, or "".
+	owner string
 
 	// mu guards the fields below. It is held while the store opens.
 	mu         sync.Mutex
@@ -69,7 +72,7 @@ func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, err
 	if err != nil {
 		return nil, err
 	}
-	if l.store, err = OpenMachineStore(ctx, l.cfg, user, MachineDeps{Resolver: l.resolver, Models: models, Pool: l.pool, Tools: l.tools, Tracer: l.tracer, Schedule: true}, l.log); err != nil {
+	if l.store, err = OpenMachineStore(ctx, l.cfg, user, MachineDeps{Resolver: l.resolver, Models: models, Pool: l.pool, Tools: l.tools, Tracer: l.tracer, Owner: l.owner, Schedule: true}, l.log); err != nil {
 		return nil, err
 	}
 	l.background = driver.NewBackground(l.store.Runs, l.cfg.Machines.Workers, l.log)
@@ -220,7 +223,8 @@ type MachineDeps struct {
 	Tools    driver.Tools
 	// Tracer is nil if tracing is off.
 	Tracer driver.Tracer
-	// Schedule and Attended are those of driver.Options.
+	// Owner, Schedule and Attended are those of driver.Options.
+	Owner              string
 	Schedule, Attended bool
 }
 
@@ -256,7 +260,7 @@ func (s *MachineStore) openService(ctx context.Context, cfg *config.Config, user
 		Journal: app.SealJournal(cfg, s.journal), Key: key, Heads: heads, Machines: s.Resolver, Models: s.Models, Tools: s.Tools, Tracer: s.Tracer,
 		Permit:   permit, Shares: app.SharesOf(cfg),
 		Handlers: &driver.Scripts{Sandbox: s.Pool, Owner: user},
-		Store:    s.journal, Schedule: s.Schedule, Attended: s.Attended, Requests: cfg.Machines.Requests, Logger: s.log,
+		Store:    s.journal, Owner: s.Owner, Schedule: s.Schedule, Attended: s.Attended, Requests: cfg.Machines.Requests, Logger: s.log,
 	})
 	return err
 }
@@ -291,20 +295,27 @@ func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, part
 func MachineConfig(cfg *config.Config) *config.Config {
 	own := *cfg
 	if cfg.UsesPostgres() {
-		own.Store = withSchema(cfg.Store, "guideway_machines")
+		own.Store = machineStore(cfg.Store)
 	} else {
 		own.DataDir = filepath.Join(cfg.DataDir, "machines")
 	}
 	return &own
 }
 
-// withSchema returns the URL of a PostgreSQL store with a different schema.
-func withSchema(url, schema string) string {
+// machineStore returns the URL of the machine run store of a PostgreSQL store: the name of its
+// schema ends with _machines.
+func machineStore(store string) string {
+	if u, err := url.Parse(store); err == nil && u.Query().Has("search_path") {
+		q := u.Query()
+		q.Set("search_path", q.Get("search_path")+"_machines")
+		u.RawQuery = q.Encode()
+		return u.String()
+	}
 	sign := "?"
-	if strings.Contains(url, "?") {
+	if strings.Contains(store, "?") {
 		sign = "&"
 	}
-	return url + sign + "search_path=" + schema
+	return store + sign + "search_path=guideway_machines"
 }
 
 // ClosePool stops the script workers.

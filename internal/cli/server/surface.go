@@ -19,6 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
+	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/guideway-dev/guideway/internal/notice"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
@@ -90,7 +91,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	}
 	s.Tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
 	s.Machines = newLazyMachines(a, cfg, cat, s.scripts, s.Tools)
-	s.Machines.tracer = NewMachineTracer(a, cfg, s.recording.tracer)
+	s.Machines.tracer, s.Machines.owner = NewMachineTracer(a, cfg, s.recording.tracer), s.instances.ID()
 	opts.Machines = s.Machines
 	s.Server, err = mcpserver.New(opts)
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *Surface) closeServices() {
 }
 
 // newHandler returns the HTTP handler. mcp is nil if agents do not connect over HTTP.
-func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
+func (s *Surface) newHandler(mcp *transport.HTTPHandler) (http.Handler, error) {
 	bearer, err := NewBearer(s.cfg)
 	if err != nil {
 		return nil, err
@@ -165,11 +166,14 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 		shelf = registry.Handler(s.catalog)
 	}
 	opts := httpapi.Options{
-		UI:  ui.Files(),
-		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens, Audit: s.store.Audit,
+		UI:    ui.Files(),
+		Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens, Audit: s.store.Audit,
 		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.newHookAdmin(),
 		Upstreams:  s.Upstreams.newAdmin(s.app, s.cfg),
 		CheckReady: s.store.CheckReady, PublicURL: s.cfg.PublicURL, CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: s.app.OpenHolds(s.cfg), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
+	}
+	if mcp != nil {
+		opts.MCP, opts.ForwardTo, opts.Instance = mcp, mcp.ForwardTo, s.instances.ID()
 	}
 	if people != nil {
 		opts.Identities, opts.AccessTokens = people, people

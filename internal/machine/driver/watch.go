@@ -24,8 +24,10 @@ const watchRecent = 32
 // watchBuffer is the number of buffered updates per subscriber.
 const watchBuffer = 512
 
-// Watch returns the updates of a run that this process drives, its last events first, until
-// cancel is called. A slow subscriber misses updates; Status returns the final outcome.
+// Watch returns the updates of a run until cancel is called. Of a run that this process drives,
+// they begin with its last events; of a run that another process drives, they are the events
+// that it records from now on. A slow subscriber misses updates; Status returns the final
+// outcome.
 func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 	w := &b.watchers
 	c := make(chan Update, watchBuffer)
@@ -41,11 +43,46 @@ func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 	for _, u := range w.recent[id] {
 		c <- u // the buffer has space for all recent updates
 	}
+	ctx, stop := context.WithCancel(b.ctx)
+	if b.o.Store != nil {
+		b.work.Go(func() { b.relayRecorded(ctx, id, c) })
+	}
 	return c, func() {
+		stop()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if delete(w.byRun[id], c); len(w.byRun[id]) == 0 {
 			delete(w.byRun, id)
+		}
+	}
+}
+
+// relayRecorded sends the events of a run that other processes record to a subscriber, until
+// ctx ends or the store does not answer.
+func (b *Background) relayRecorded(ctx context.Context, id string, to chan<- Update) {
+	signal := b.o.Journal.Watch(ctx)
+	at, err := b.o.Journal.Latest(ctx)
+	if err != nil {
+		return
+	}
+	rec, err := b.o.Journal.Run(ctx, id)
+	for seq := rec.Seq; err == nil; {
+		at, err = b.awaitChange(ctx, signal, id, at)
+		if err != nil || b.instance.IsDriving(id) {
+			continue
+		}
+		var events []run.Event
+		events, err = b.o.Journal.Events(ctx, id, seq, watchBuffer)
+		for _, e := range events {
+			seq = e.Seq
+			var fact machineengine.Event
+			if e.By.Client == b.instance.ID() || json.Unmarshal(e.Data, &fact) != nil || string(fact.Kind) != e.Kind {
+				continue // this process has sent it, or it is no event of the engine
+			}
+			select {
+			case to <- Update{RunID: id, Event: &fact, State: fact.State, Agent: fact.Agent}:
+			default:
+			}
 		}
 	}
 }

@@ -42,6 +42,12 @@ type forwarder struct {
 	proxy   *httputil.ReverseProxy
 }
 
+// target is where a request is sent. missing answers it if the instance cannot be reached.
+type target struct {
+	id, address string
+	missing     func(http.ResponseWriter)
+}
+
 type targetKey struct{}
 
 func newForwarder(peers Peers, maxBody int64) *forwarder {
@@ -56,13 +62,16 @@ func newForwarder(peers Peers, maxBody int64) *forwarder {
 	return &forwarder{peers: peers, maxBody: maxBody, proxy: &httputil.ReverseProxy{
 		Transport: direct, FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			target, _ := r.In.Context().Value(targetKey{}).([2]string)
-			r.SetURL(&url.URL{Scheme: "http", Host: target[1]})
+			to, _ := r.In.Context().Value(targetKey{}).(target)
+			r.SetURL(&url.URL{Scheme: "http", Host: to.address})
 			r.Out.Host = r.In.Host
 			r.Out.Header["X-Forwarded-Proto"] = r.In.Header["X-Forwarded-Proto"]
-			r.Out.Header.Set(forwardedHeader, target[0])
+			r.Out.Header.Set(forwardedHeader, to.id)
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { writeGone(w) },
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, _ error) {
+			to, _ := r.Context().Value(targetKey{}).(target)
+			to.missing(w)
+		},
 	}}
 }
 
@@ -99,8 +108,28 @@ func (f *forwarder) tryForward(w http.ResponseWriter, r *http.Request) (done boo
 	if _, err := f.readBody(w, r); err != nil {
 		return false, err
 	}
-	f.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, [2]string{id, address})))
+	f.send(w, r, target{id, address, writeGone})
 	return true, nil
+}
+
+func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to target) {
+	f.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, to)))
+}
+
+// ForwardTo sends a request without a body to another instance. It calls missing if there is no
+// such instance, if it is this one, or if the request was forwarded to this one.
+func (h *HTTPHandler) ForwardTo(w http.ResponseWriter, r *http.Request, instance string, missing func(http.ResponseWriter)) {
+	f := h.forward
+	if f == nil || instance == "" || instance == f.peers.ID() || r.Header.Get(forwardedHeader) != "" {
+		missing(w)
+		return
+	}
+	address, err := f.peers.Address(r.Context(), instance)
+	if err != nil || address == "" {
+		missing(w)
+		return
+	}
+	f.send(w, r, target{instance, address, missing})
 }
 
 // readBody returns the body of a request, and restores it.

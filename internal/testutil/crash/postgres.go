@@ -25,7 +25,7 @@ func EmptyPostgres(t testing.TB) string {
 	}
 	schema := fmt.Sprintf("crashtest_%016x", rand.Uint64())
 	t.Cleanup(func() {
-		Exec(t, text, "set client_min_messages = warning; drop schema if exists "+schema+" cascade")
+		Exec(t, text, "set client_min_messages = warning; drop schema if exists "+schema+", "+schema+"_machines cascade")
 	})
 	q := at.Query()
 	q.Set("search_path", schema)
