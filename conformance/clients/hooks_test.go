@@ -66,8 +66,8 @@ func TestHooksInClients(t *testing.T) {
 			r.Errorf("the edit in the step change was not carried out: %s", r.model.text("allowed"))
 		}
 		r.checkTexts(map[string][]string{
-			"edit":  {runID, "denies", "h_"},
-			"mcp":   {runID, "denies", "create_issue"},
+			"edit":  {runID, "is denied", "h_"},
+			"mcp":   {runID, "is denied", "create_issue"},
 			"shell": {"approval"},
 			"stop":  {"Plan", "h_", runID},
 			"end":   {"guideway runs approve " + runID},

@@ -128,8 +128,8 @@ test("an expired token is told from one in force, and is removed", async () => {
   await page.goto("/tokens");
   const rows = page.getByRole("table", { name: "Tokens" }).getByRole("row");
   await rows.nth(2).waitFor();
-  expect(await rows.nth(1).innerText()).toMatch(/young\s+✓ active/);
-  expect(await rows.nth(2).innerText()).toMatch(/old\s+⤳ expired/);
+  expect(await rows.nth(1).innerText()).toMatch(/young \(ann\)\s+✓ active/);
+  expect(await rows.nth(2).innerText()).toMatch(/old \(ann\)\s+⤳ expired/);
   await accessible(page);
   await page.getByRole("button", { name: "Remove old" }).click();
   await page.getByText("It no longer gives access").waitFor();
