@@ -54,6 +54,17 @@ func (g *Gateway) HasTool(c *Client, name string) bool {
 	return s.byName[name] != nil || isLazy(name) || name == resultRead && g.opts.Results != nil || g.unlistedTool(c, name) != nil || g.findPageTool(c, s, name) != nil
 }
 
+// findsToolLater waits for the lists of the upstreams if one of them has no prefix, and
+// reports whether HasTool is true then: the client may have listed the tools at another
+// instance.
+func (g *Gateway) findsToolLater(ctx context.Context, c *Client, name string) bool {
+	if !slices.ContainsFunc(g.allMembers(), func(m *member) bool { return m.NoPrefix }) {
+		return false
+	}
+	g.readySurface(ctx, c)
+	return g.HasTool(c, name)
+}
+
 // Call calls a tool. An error of type *jsonrpc.Error is sent to the client unchanged.
 func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	if isLazy(r.Name) { // A client that still has an earlier list may use these names too.

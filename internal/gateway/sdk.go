@@ -387,7 +387,9 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 	}
 	p := r.Params
 	if !d.gateway.HasTool(c, p.Name) && d.isOwnTool(p.Name) {
-		return own()
+		if result, err := own(); err == nil || !d.gateway.findsToolLater(ctx, c, p.Name) {
+			return result, err
+		}
 	}
 	in, err := d.newRequest(c, p.Name, p.Meta, p.InputResponses, p.RequestState)
 	if err != nil {

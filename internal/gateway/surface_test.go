@@ -69,6 +69,18 @@ func TestNoPrefix(t *testing.T) {
 	}
 }
 
+// TestCallBeforeList checks that a call that comes before any list, such as at another
+// instance than the list of its client, reaches a tool without a prefix.
+func TestCallBeforeList(t *testing.T) {
+	t.Parallel()
+	bare := newEntry(t, "bare")
+	bare.NoPrefix = true
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{bare}})
+	if got := r.connectClient(t, clientSetup{user: "ann", version: legacy}).callTool("echo", args{"text": "x"}); got != "x" {
+		t.Errorf("the call returns %q", got)
+	}
+}
+
 // TestRules checks that hidden and renamed tools are consistent in lists and calls.
 func TestRules(t *testing.T) {
 	t.Parallel()
