@@ -119,6 +119,9 @@ func (o *ownerTest) useEverything(uid uint32) {
 	o.mustRunAs(uid, "", "requests", "list")
 	o.mustRunAs(uid, "", "checkpoint", "list")
 	o.writeOwnFiles(uid)
+	archive := filepath.Join(o.home, fmt.Sprint("backup-", uid, ".zip"))
+	o.mustRunAs(uid, "", "backup", archive)
+	o.mustRunAs(uid, "", "restore", archive, "--data-dir", filepath.Join(o.home, fmt.Sprint("restored-", uid)))
 	_, _ = o.runAs(uid, "", "doctor")
 }
 

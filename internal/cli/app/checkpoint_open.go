@@ -59,6 +59,9 @@ func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, e
 	if c.closed {
 		return nil, context.Canceled
 	}
+	if err := CheckRestored(c.Store.Cfg); err != nil { // the checkpoints open without the store, too
+		return nil, err
+	}
 	options, err := c.storeOptions()
 	if err != nil {
 		return nil, &checkpoints.Locked{Cause: err}

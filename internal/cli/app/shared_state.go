@@ -60,7 +60,7 @@ func (a *App) sharedState(cfg *config.Config) deployment.Shared {
 }
 
 func (a *App) openShared(ctx context.Context, cfg *config.Config, s *sharedState) (*deployment.Opened, error) {
-	if err := checkRestored(cfg); err != nil {
+	if err := CheckRestored(cfg); err != nil {
 		return nil, err
 	}
 	store, err := postgres.Open(ctx, postgres.Options{URL: cfg.Store, Logger: a.Logger(cfg), MaxConns: sharedConns})

@@ -299,8 +299,8 @@ func RestoreMarker(cfg *config.Config) string {
 	return filepath.Join(cfg.DataDir, "restore-incomplete")
 }
 
-// checkRestored returns an error if a restore of the store did not complete.
-func checkRestored(cfg *config.Config) error {
+// CheckRestored returns an error if a restore of the store did not complete.
+func CheckRestored(cfg *config.Config) error {
 	parent := *cfg // the directory of machine runs is in the data directory
 	parent.DataDir = filepath.Dir(cfg.DataDir)
 	if isMissing(RestoreMarker(cfg)) && isMissing(RestoreMarker(&parent)) {
@@ -312,7 +312,7 @@ func checkRestored(cfg *config.Config) error {
 
 // OpenJournal opens the configured store.
 func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (JournalStore, error) {
-	if err := checkRestored(cfg); err != nil {
+	if err := CheckRestored(cfg); err != nil {
 		return nil, err
 	}
 	if !cfg.UsesPostgres() {

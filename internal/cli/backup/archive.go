@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
@@ -91,7 +92,7 @@ func extract(ctx context.Context, in io.ReaderAt, size int64, dir string) (*mani
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		default:
-			if err := writeMember(root, f, want); err != nil {
+			if err := errors.Join(atomicfile.MakeDir(filepath.Join(dir, path.Dir(f.Name))), writeMember(root, f, want)); err != nil {
 				return nil, err
 			}
 			found++
@@ -111,13 +112,11 @@ func writeMember(root *os.Root, f *zip.File, want string) error {
 		return errors.Join(errDamaged, err)
 	}
 	defer in.Close()
-	if err := root.MkdirAll(path.Dir(f.Name), 0o700); err != nil {
-		return err
-	}
 	file, err := root.OpenFile(f.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.Mode()&0o700|0o600)
 	if err != nil {
 		return err
 	}
+	atomicfile.KeepOwner(file)
 	sum := sha256.New()
 	_, err = io.Copy(file, io.TeeReader(io.LimitReader(in, int64(f.UncompressedSize64)+1), sum))
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, zip.ErrFormat) || errors.Is(err, zip.ErrChecksum) || err == nil && hex.EncodeToString(sum.Sum(nil)) != want {

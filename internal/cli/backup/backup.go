@@ -65,7 +65,10 @@ func listPlaces(a *app.App, cfg *config.Config) ([]place, error) {
 	for _, name := range []string{"access", "approval-passphrase", "approvals.key", "attestation-keys", "logins.key", "tokens"} {
 		list = append(list, place{"secrets/" + name, filepath.Join(app.UserSecretsDir(cfg), name), false})
 	}
-	list = append(list, place{"config", cfg.Dirs.Config, true}, place{memberData, cfg.DataDir, false})
+	list = append(list, place{memberData, cfg.DataDir, false})
+	if cfg.Dirs.Config != cfg.DataDir {
+		list = append(list, place{"config", cfg.Dirs.Config, true})
+	}
 	if cfg.Checkpoints.Dir != "" {
 		list = append(list, place{"contexts", cfg.Checkpoints.Dir, false})
 	}
@@ -158,7 +161,7 @@ func (c *copier) checkTarget(path string) error {
 	if !app.HasStore(c.cfg) {
 		return guideway.Errorf(guideway.CodeNotFound, "there is no store in %s", c.cfg.DataDir).WithFix("name the data directory with --data-dir, or the database with --store")
 	}
-	return nil
+	return app.CheckRestored(c.cfg)
 }
 
 // write writes the archive. Heads must not be newer than the store, so they are copied first.
@@ -216,7 +219,7 @@ func (c *copier) addPlace(ctx context.Context, p place, match func(p place, path
 			return nil
 		case err != nil || ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
-		case p.member == memberData && path != p.path && isTransient(c.cfg, path):
+		case path != p.path && (p.member == memberData && isTransient(c.cfg, path) || entry.IsDir() && c.isPlace(path)):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
@@ -231,6 +234,11 @@ func (c *copier) addPlace(ctx context.Context, p place, match func(p place, path
 		}
 		return c.addFile(ctx, strings.TrimSuffix(p.member+"/"+filepath.ToSlash(rel), "/."), path, isDatabase(p, path))
 	})
+}
+
+// isPlace reports whether a directory in a place is another place.
+func (c *copier) isPlace(path string) bool {
+	return slices.ContainsFunc(c.places, func(p place) bool { return p.path == path })
 }
 
 // isDatabase reports whether a file is an SQLite database.

@@ -57,6 +57,8 @@ type restorer struct {
 	// staged is the directory with the unpacked archive, aside the one for replaced files.
 	staged, aside string
 	replace       bool
+	// suffix is for the names of replaced schemas; "" if none is replaced.
+	suffix string
 	// kept are existing files that differ from the archive and were not replaced.
 	kept []string
 }
@@ -74,6 +76,9 @@ func runRestore(ctx context.Context, o *restoreOptions) error {
 	r := &restorer{
 		cfg: cfg, replace: o.replace || exists(app.RestoreMarker(cfg)), staged: filepath.Join(cfg.DataDir, ".restore"),
 		aside: filepath.Join(cfg.DataDir, replacedPrefix+strings.ReplaceAll(o.app.Host.CurrentTime().UTC().Format("20060102150405.000"), ".", "")),
+	}
+	if r.replace {
+		r.suffix = "_" + strings.ReplaceAll(filepath.Base(r.aside), "-", "_")
 	}
 	if r.places, err = listPlaces(o.app, cfg); err != nil {
 		return err
@@ -95,7 +100,7 @@ func runRestore(ctx context.Context, o *restoreOptions) error {
 		fmt.Fprintf(o.app.Host.Out, "Kept: %s, which differs from the backup\n", path)
 	}
 	if r.replace {
-		fmt.Fprintf(o.app.Host.Out, "Replaced: old files are in %s, and old tables in schemas whose names end with %s; remove them when you no longer need them\n", r.aside, r.schemaSuffix())
+		fmt.Fprintf(o.app.Host.Out, "Replaced: old files are in %s, and old tables in schemas whose names end with %s; remove them when you no longer need them\n", r.aside, r.suffix)
 	}
 	fmt.Fprintln(o.app.Host.Out, "Next: guideway doctor; after the restore of an older backup also guideway runs verify")
 	return nil
@@ -117,8 +122,10 @@ func (r *restorer) run(ctx context.Context, file *os.File) error {
 		return err
 	}
 	replaced, err := r.listReplaced()
-	if err == nil && !r.cfg.UsesPostgres() {
-		err = checkUnused(ctx, r.cfg, server.MachineConfig(r.cfg))
+	for _, cfg := range []*config.Config{r.cfg, server.MachineConfig(r.cfg)} {
+		if err == nil && !cfg.UsesPostgres() && exists(app.StorePath(cfg)) {
+			err = sqlite.CheckUnused(ctx, app.StorePath(cfg))
+		}
 	}
 	if err != nil {
 		return err
@@ -135,7 +142,7 @@ func (r *restorer) run(ctx context.Context, file *os.File) error {
 		for name := range r.Stores {
 			tables[name] = os.DirFS(filepath.Join(r.staged, kindPostgres, name))
 		}
-		err = postgres.LoadTables(ctx, storeURLs(r.cfg), tables, r.Stores, r.schemaSuffix(), move)
+		err = postgres.LoadTables(ctx, storeURLs(r.cfg), tables, r.Stores, r.suffix, move)
 	} else {
 		err = move()
 	}
@@ -143,14 +150,6 @@ func (r *restorer) run(ctx context.Context, file *os.File) error {
 		err = errors.Join(os.Remove(marker), atomicfile.SyncDir(r.cfg.DataDir))
 	}
 	return err
-}
-
-// schemaSuffix returns the suffix for existing schemas, or "" if they are not replaced.
-func (r *restorer) schemaSuffix() string {
-	if !r.replace {
-		return ""
-	}
-	return "_" + strings.ReplaceAll(filepath.Base(r.aside), "-", "_")
 }
 
 // check returns an error if the archive does not fit the settings or this version.
@@ -221,22 +220,10 @@ func (r *restorer) isRestored(name, path string) bool {
 	return err == nil && err2 == nil && bytes.Equal(have, want)
 }
 
-// checkUnused returns an error if another process has a store open.
-func checkUnused(ctx context.Context, stores ...*config.Config) error {
-	for _, cfg := range stores {
-		if exists(app.StorePath(cfg)) {
-			if err := sqlite.CheckUnused(ctx, app.StorePath(cfg)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // moveFiles moves old files aside, and the files of the archive to their places.
 func (r *restorer) moveFiles(replaced []string) error {
 	for _, path := range replaced {
-		if !exists(path) { // checkUnused has removed the write-ahead log
+		if !exists(path) { // CheckUnused has removed the write-ahead log
 			continue
 		}
 		if err := moveFile(path, filepath.Join(r.aside, memberData, filepath.Base(path))); err != nil {

@@ -14,50 +14,44 @@ func SchemaVersion() int { return len(migrations()) }
 
 // CopyFile copies a database, which other processes may use, as of the time of the call. It
 // neither migrates nor changes the database.
-func CopyFile(ctx context.Context, from, to string) (c rows.Copied, err error) {
-	const doing = "copy the database"
-	db, err := openRaw(from)
+func CopyFile(ctx context.Context, from, to string) (rows.Copied, error) {
+	c := rows.Copied{Rows: map[string]int64{}}
+	err := useRaw(from, "copy the database", func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "VACUUM INTO ?", to)
+		return err
+	})
 	if err != nil {
-		return c, wrapStoreError(from, doing, err)
+		return c, err
 	}
-	defer db.Close()
-	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
-		return c, wrapStoreError(from, doing, err)
-	}
-	copied, err := openRaw(to)
-	if err != nil {
-		return c, wrapStoreError(to, doing, err)
-	}
-	defer copied.Close()
-	c.Rows = map[string]int64{}
-	if err := copied.QueryRowContext(ctx, "PRAGMA user_version").Scan(&c.Schema); err != nil {
-		return c, wrapStoreError(to, doing, err)
-	}
-	for _, table := range []string{"runs", "events", "documents", "checkpoints"} {
-		var n int64
-		if err := copied.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n); err == nil { // other databases do not have the table
-			c.Rows[table] = n
+	return c, useRaw(to, "read the copy", func(db *sql.DB) error {
+		for _, table := range []string{"runs", "events", "documents", "checkpoints"} {
+			var n int64
+			if db.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n) == nil { // other databases do not have the table
+				c.Rows[table] = n
+			}
 		}
-	}
-	return c, nil
+		return db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&c.Schema)
+	})
 }
 
 // CheckUnused returns an error if another process has a store open. It also moves the
 // write-ahead log of the store into its file. It does not report a damaged store.
 func CheckUnused(ctx context.Context, path string) error {
-	db, err := openRaw(path)
-	if err != nil {
-		return wrapStoreError(path, "replace the store", err)
-	}
-	defer db.Close()
-	if _, err = db.ExecContext(ctx, "PRAGMA journal_mode = DELETE"); IsDamaged(err) {
+	return useRaw(path, "replace the store", func(db *sql.DB) error {
+		if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = DELETE"); !IsDamaged(err) {
+			return err
+		}
 		return nil
-	}
-	return wrapStoreError(path, "replace the store", err)
+	})
 }
 
-// openRaw opens an existing database without a check of its tables.
-func openRaw(path string) (*sql.DB, error) {
+// useRaw opens an existing database without a check of its tables.
+func useRaw(path, doing string, do func(*sql.DB) error) error {
 	_, _ = driver.OFDLocking(true) // see prepareFile
-	return sql.Open("sqlite", dataSource(path, "mode=rw", "busy_timeout(5000)"))
+	db, err := sql.Open("sqlite", dataSource(path, "mode=rw", "busy_timeout(5000)"))
+	if err == nil {
+		defer db.Close()
+		err = do(db)
+	}
+	return wrapStoreError(path, doing, err)
 }
