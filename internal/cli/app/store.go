@@ -303,7 +303,9 @@ func RestoreMarker(cfg *config.Config) string {
 func CheckRestored(cfg *config.Config) error {
 	parent := *cfg // the directory of machine runs is in the data directory
 	parent.DataDir = filepath.Dir(cfg.DataDir)
-	if isMissing(RestoreMarker(cfg)) && isMissing(RestoreMarker(&parent)) {
+	_, err := os.Lstat(RestoreMarker(cfg))
+	_, parentErr := os.Lstat(RestoreMarker(&parent))
+	if err != nil && parentErr != nil {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "the restore of %s is in progress, or did not complete, so the store is not opened", cfg.DataDir).
