@@ -59,7 +59,7 @@ func isAddress(value string) bool {
 // keepDigits returns the digits of a text.
 func keepDigits(text string) string {
 	return strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
+		if strings.ContainsRune(digits, r) {
 			return r
 		}
 		return -1

@@ -41,3 +41,20 @@ func TestPersonalData(t *testing.T) {
 		}
 	}
 }
+
+// TestCardNumbers checks that a number with a valid check digit is a card number only with a
+// prefix of a card network and the length that the network uses.
+func TestCardNumbers(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[string]bool{
+		"345612345678904": true, "378282246310005": true, "4222222222222": true, "4111111111111111": true, "4111111111111111110": true,
+		"2223000048400011": true, "2720999999999996": true, "5105105105105100": true, "5555555555554444": true,
+		"3530111333300000": true, "6011111111111117": true,
+		"3712345678901234": false, "411111111111124": false, "51051051051051": false,
+		"3650123456789012": false, "5050123456789013": false, "2100123456789010": false, "6600123456789016": false,
+	} {
+		if _, found := (secret.Detector{Personal: true}).Redact(number, "X"); found != want {
+			t.Errorf("%s (%d digits) is a card number: %t, want %t", number, len(number), found, want)
+		}
+	}
+}

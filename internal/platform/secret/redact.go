@@ -2,6 +2,7 @@ package secret
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,29 +15,50 @@ import (
 const redacted = "[redacted]"
 
 // Redact returns a text without likely credentials, and reports whether there were any. In
-// a text that is a JSON object or list, they are also recognized by their keys. A replacement
-// of "" contains the name of the rule.
+// JSON objects and lists at the beginning of the text, they are also recognized by their
+// keys. A replacement of "" contains the name of the rule.
 func (d Detector) Redact(text, replacement string) (string, bool) {
-	if text == "" {
-		return "", false
-	}
-	if tree, ok := parseNested(text); ok {
-		if changed, hit := d.RedactTree("", tree, replacement); hit {
-			if clean, err := jsontext.Marshal(changed); err == nil {
-				return string(clean), true
-			}
-		}
-	}
-	found := false
+	clean, rest, found := d.redactNested(text, replacement)
 	for _, list := range slices.Insert(d.lists(), 1, hints()) {
 		for i := range list {
 			var hit bool
-			text, hit = list[i].redactText(text, replacement)
+			rest, hit = list[i].redactText(rest, replacement)
 			found = found || hit
 		}
 	}
-	return text, found
+	return clean + rest, found
 }
+
+// redactNested redacts the objects and lists at the beginning of a text, and returns the
+// remaining text. If they contain no credentials, all of the text remains.
+func (d Detector) redactNested(text, replacement string) (clean, rest string, found bool) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var out strings.Builder
+	rest = text
+	for value := strings.TrimLeft(rest, blanks); strings.IndexAny(value, "{[") == 0; value = strings.TrimLeft(rest, blanks) {
+		var tree any
+		if decoder.Decode(&tree) != nil {
+			break
+		}
+		end := int(decoder.InputOffset()) - (len(text) - len(value))
+		part := value[:end]
+		if changed, hit := d.RedactTree("", tree, replacement); hit {
+			if encoded, err := jsontext.Marshal(changed); err == nil {
+				part, found = string(encoded), true
+			}
+		}
+		out.WriteString(rest[:len(rest)-len(value)] + part)
+		rest = value[end:]
+	}
+	if !found {
+		return "", text, false
+	}
+	return out.String(), rest, true
+}
+
+// blanks is the white space of JSON.
+const blanks = " \t\r\n"
 
 // redactText replaces the credentials of one rule. A replacement of "" contains the name of
 // the rule.
@@ -154,13 +176,4 @@ func freeName(in map[string]any, name string) string {
 		}
 		free = name + " " + strconv.Itoa(n)
 	}
-}
-
-// parseNested parses a text that is an object or a list.
-func parseNested(text string) (tree any, ok bool) {
-	trimmed := strings.TrimSpace(text)
-	if len(trimmed) < 2 || trimmed[0] != '{' && trimmed[0] != '[' {
-		return nil, false
-	}
-	return tree, jsontext.Decode([]byte(trimmed), &tree) == nil
 }

@@ -72,6 +72,8 @@ func TestScanOfLikelyAssignments(t *testing.T) {
 		want       int
 	}{
 		{"token", random, 1},
+		{"token", random[:12], 1},
+		{"token", random[:11], 0},
 		{"STRIPE_KEY", random, 1},
 		{"aws_secret_access_key", random, 1},
 		{"sessionToken", random, 1},

@@ -93,3 +93,38 @@ func TestKeysStayApart(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestTextAfterJSONIsKept checks that in a text of several JSON values, or with text after
+// them, each value is redacted by its keys, and that no part of the text is lost.
+func TestTextAfterJSONIsKept(t *testing.T) {
+	t.Parallel()
+	key := "AKIA" + strings.Repeat("Q2", 8)
+	for text, want := range map[string]string{
+		` {"pin": 1234} `:                               ` {"pin":"[redacted]"} `,
+		`{"a": "` + key + `"} and more`:                 `{"a":"[redacted]"} and more`,
+		`{"a": 1} and ` + key:                           `{"a": 1} and [redacted]`,
+		`{"pin": 1} and ` + key + " or":                 `{"pin":"[redacted]"} and [redacted] or`,
+		"{\"pin\": 1}\n{\"a\": 1}\n{\"pin\": 2}\n":      "{\"pin\":\"[redacted]\"}\n{\"a\": 1}\n{\"pin\":\"[redacted]\"}\n",
+		"{\"a\": 1}\r\n\t[{\"pin\": 2}] \"" + key + `"`: "{\"a\": 1}\r\n\t[{\"pin\":\"[redacted]\"}] \"[redacted]\"",
+		`[info] the key is ` + key:                      `[info] the key is [redacted]`,
+		`{"a": 1, "b": "` + key + `"`:                   `{"a": 1, "b": "[redacted]"`,
+		`{"n": 12345678901234567890, "pin": "1x"}`:      `{"n":12345678901234567890,"pin":"[redacted]"}`,
+	} {
+		if got, found := detector.Redact(text, "[redacted]"); got != want || !found {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	if got, found := detector.Redact("{} []\n{\"a\":1} x", ""); got != "{} []\n{\"a\":1} x" || found {
+		t.Errorf("a text without credentials became %q", got)
+	}
+}
+
+// TestLongTextIsReadOnce checks that the search for a mark passes over a text once: the time
+// would otherwise grow with the square of the length, and this test would not end.
+func TestLongTextIsReadOnce(t *testing.T) {
+	t.Parallel()
+	before := strings.Repeat("x", 2<<20)
+	if got, _ := detector.Redact(before+" AKIA"+strings.Repeat("Q2", 8), "X"); got != before+" X" {
+		t.Errorf("a text of %d bytes became one of %d bytes", len(before)+21, len(got))
+	}
+}
