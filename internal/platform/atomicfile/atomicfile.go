@@ -79,11 +79,11 @@ func (f File) openFile() (*os.File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
 	}
-	if err != nil {
-		return nil, f.readError(err)
+	if err == nil {
+		info, err = file.Stat()
 	}
-	if info, err = file.Stat(); err != nil {
-		_ = file.Close()
+	if err != nil {
+		_ = file.Close() // file may be nil
 		return nil, f.readError(err)
 	}
 	// Windows has no permission bits; the user's profile protects the file there.
@@ -199,15 +199,12 @@ func MakeDir(dir string) error { return MakeDirMode(dir, 0o700) }
 
 // MakeDirMode is like MakeDir, for a directory with the given mode.
 func MakeDirMode(dir string, mode fs.FileMode) error {
-	var missing []string                   // the innermost first
-	parents := []string{filepath.Dir(dir)} // another process may have created the directory
+	var missing []string // the innermost first
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		if missing = append(missing, at); at != dir {
-			parents = append(parents, filepath.Dir(at))
-		}
+		missing = append(missing, at)
 	}
 	for _, at := range slices.Backward(missing) {
 		makeOwnedDir(at, mode)
@@ -215,8 +212,11 @@ func MakeDirMode(dir string, mode fs.FileMode) error {
 	if err := os.MkdirAll(dir, mode); err != nil {
 		return err
 	}
-	for _, parent := range parents {
-		if err := SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if len(missing) == 0 {
+		missing = []string{dir} // another process may have created the directory
+	}
+	for _, made := range missing {
+		if err := SyncDir(filepath.Dir(made)); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}

@@ -20,9 +20,6 @@ import (
 // of another user. An error is not reported: some file systems and containers do not let
 // root change an owner.
 func KeepOwner(file *os.File) {
-	if os.Geteuid() != 0 {
-		return
-	}
 	if uid, gid, ok := ownerOf(filepath.Dir(file.Name())); ok {
 		_ = file.Chown(uid, gid)
 	}
@@ -33,9 +30,6 @@ func KeepOwner(file *os.File) {
 // processes see the directory only after it has that owner. If makeOwnedDir fails, the
 // caller creates the directory or returns the error.
 func makeOwnedDir(dir string, mode fs.FileMode) {
-	if os.Geteuid() != 0 {
-		return
-	}
 	uid, gid, ok := ownerOf(filepath.Dir(dir))
 	if !ok {
 		return
@@ -65,15 +59,12 @@ func makeOwnedDir(dir string, mode fs.FileMode) {
 	}
 }
 
-// ownerOf returns the owner and the group of a directory. ok is false if the owner is root.
+// ownerOf returns the owner and the group of a directory. ok is false if the owner is root,
+// or if this process cannot change owners, because it does not run as root.
 func ownerOf(dir string) (uid, gid int, ok bool) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return 0, 0, false
+	var stat unix.Stat_t
+	if os.Geteuid() == 0 {
+		_ = unix.Stat(dir, &stat) // if it fails, the zero value names root
 	}
-	stat, known := info.Sys().(*syscall.Stat_t)
-	if !known || stat.Uid == 0 {
-		return 0, 0, false
-	}
-	return int(stat.Uid), int(stat.Gid), true
+	return int(stat.Uid), int(stat.Gid), stat.Uid != 0
 }
