@@ -250,3 +250,23 @@ func TestEachReportsErrors(t *testing.T) {
 		t.Errorf("it was swept: %+v", swept)
 	}
 }
+
+// TestOtherFilesAreNoSlots checks that files in the directory of the slots whose names are not
+// keys, such as those of unfinished writes, are not listed.
+func TestOtherFilesAreNoSlots(t *testing.T) {
+	t.Parallel()
+	f := openFiles(t, FilesOptions{})
+	if err := f.CreateSlot(t.Context(), "key-1", []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".tmp-123", "key-1.bak", "key-1~", "Key-2", "key 3", "key-" + strings.Repeat("x", 150)} {
+		if err := os.WriteFile(f.slotPath(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, prefix := range []string{"", "key-"} {
+		if list, err := f.Slots(t.Context(), prefix); err != nil || len(list) != 1 || list[0].Key != "key-1" {
+			t.Errorf("the slots with the prefix %q are %v, %v", prefix, list, err)
+		}
+	}
+}

@@ -229,6 +229,7 @@ func testSlots(t *testing.T, open Opener) {
 	mustSucceed(t, s.EraseSlot(t.Context(), "key-1"))
 	mustSucceed(t, s.EraseSlot(t.Context(), "key-1"))
 	wantCode(t, s.ReplaceSlot(t.Context(), "key-1", []byte("WRAPPED\x00KEY"), wrapped), guideway.CodeNotFound, "the replacement of an erased slot")
+	wantCode(t, s.ReplaceSlot(t.Context(), "key-1", nil, nil), guideway.CodeNotFound, "the replacement of an erased slot by an empty value")
 	_, err = open(t).Slot(t.Context(), "key-1")
 	wantCode(t, err, guideway.CodeNotFound, "an erased slot")
 	for _, bad := range []string{"", "../x", "A", "a b", strings.Repeat("a", 200)} {

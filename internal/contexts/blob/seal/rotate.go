@@ -50,7 +50,6 @@ func readMasters(ctx context.Context, slots blob.Slots) (notes []*masterNote, er
 		}
 		list = slices.DeleteFunc(list, func(s blob.SlotInfo) bool { return generationOf(s.Key) == 0 })
 		slices.SortFunc(list, func(a, b blob.SlotInfo) int { return generationOf(b.Key) - generationOf(a.Key) })
-		notes = nil
 		for _, slot := range list {
 			note, readErr := readMaster(ctx, slots, slot.Key)
 			if readErr == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -215,6 +216,92 @@ func TestRotateWhileUsed(t *testing.T) {
 	}
 }
 
+// changedSlots calls a function before a slot is replaced, or after slots were listed or one
+// was read, as if another process did so. A nil function is not called.
+type changedSlots struct {
+	*blob.Memory
+	onList, onRead, onReplace func()
+}
+
+func (c *changedSlots) Slots(ctx context.Context, prefix string) ([]blob.SlotInfo, error) {
+	list, err := c.Memory.Slots(ctx, prefix)
+	if c.onList != nil && prefix == NamePrefix {
+		c.onList()
+	}
+	return list, err
+}
+
+func (c *changedSlots) Slot(ctx context.Context, key string) ([]byte, error) {
+	value, err := c.Memory.Slot(ctx, key)
+	if do := c.onRead; do != nil && strings.HasPrefix(key, NamePrefix) {
+		c.onRead = nil
+		do()
+	}
+	return value, err
+}
+
+func (c *changedSlots) ReplaceSlot(ctx context.Context, key string, old, value []byte) error {
+	if c.onReplace != nil {
+		c.onReplace()
+	}
+	return c.Memory.ReplaceSlot(ctx, key, old, value)
+}
+
+// TestRotateSkipsErasedKeys checks that a data key that another process erases during a
+// rotation stays erased, and that the rotation wraps the other data keys.
+func TestRotateSkipsErasedKeys(t *testing.T) {
+	t.Parallel()
+	for when, set := range map[string]func(*changedSlots, func()){
+		"before the key is read":     func(c *changedSlots, do func()) { c.onList = do },
+		"before the key is replaced": func(c *changedSlots, do func()) { c.onReplace = do },
+	} {
+		slots, source := blob.NewMemory(1<<20), fastPassphrase("one")
+		keys, err := Open(t.Context(), slots, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		erased, err := keys.New(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := sealTexts(t, keys, 3)
+		changed := &changedSlots{Memory: slots}
+		set(changed, func() {
+			if err := slots.EraseSlot(t.Context(), erased.Name); err != nil {
+				t.Error(err)
+			}
+		})
+		rotated, err := Rotate(t.Context(), changed, source, source)
+		if err != nil || rotated.Keys != len(texts) || rotated.Unreadable != 0 {
+			t.Errorf("a key is erased %s: %+v, %v", when, rotated, err)
+		}
+		checkTexts(t, "a key is erased "+when, keys, texts)
+		if _, err := keys.Key(t.Context(), erased.Name); guideway.ErrorCode(err) != guideway.CodeNotFound {
+			t.Errorf("a key that was erased %s is there: %v", when, err)
+		}
+	}
+}
+
+// TestKeyDuringRotations checks that a program reads a data key that is wrapped by two newer
+// master keys in turn, while the program still has the first one.
+func TestKeyDuringRotations(t *testing.T) {
+	t.Parallel()
+	changed, source := &changedSlots{Memory: blob.NewMemory(1 << 20)}, fastPassphrase("one")
+	keys, err := Open(t.Context(), changed, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := sealTexts(t, keys, 1)
+	rotate := func() {
+		if _, err := Rotate(t.Context(), changed.Memory, source, source); err != nil {
+			t.Error(err)
+		}
+	}
+	rotate()
+	changed.onRead = rotate
+	checkTexts(t, "a second rotation during the read", keys, texts)
+}
+
 // TestRotatePassphrase checks that the passphrase can be changed, but not without the
 // current one.
 func TestRotatePassphrase(t *testing.T) {
@@ -250,6 +337,10 @@ func TestRotateProcessKilled(t *testing.T) {
 	t.Parallel()
 	const dirVariable = "GUIDEWAY_TEST_ROTATE"
 	if dir := os.Getenv(dirVariable); dir != "" {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the parent
+			os.Exit(1)
+		}()
 		slots, source := openRotated(t, dir)
 		for {
 			if _, err := Rotate(t.Context(), slots, source, source); err != nil {
@@ -267,6 +358,9 @@ func TestRotateProcessKilled(t *testing.T) {
 	for round := range 20 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRotateProcessKilled$")
 		cmd.Env = append(os.Environ(), dirVariable+"="+dir)
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package seal
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -461,6 +462,31 @@ func TestDataKeyNames(t *testing.T) {
 	}
 	if _, err := keys.Key(t.Context(), moved); !errors.Is(err, ErrTampered) {
 		t.Errorf("Key of a wrapped key in a different slot returned %v", err)
+	}
+}
+
+// TestHasher checks that the hash of a text depends on the text and the data key only, and
+// that it is not the plain hash, which reveals a guessed text.
+func TestHasher(t *testing.T) {
+	t.Parallel()
+	keys := newTestKeys(t, blob.NewMemory(0))
+	seen := map[string]string{}
+	for id := range 2 {
+		key, err := keys.New(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := key.Hasher(), key.Hasher()
+		for _, text := range []string{"", "a", "b"} {
+			hash, plain := string(first([]byte(text))), sha256.Sum256([]byte(text))
+			if again := string(second([]byte(text))); again != hash || hash == string(plain[:]) {
+				t.Errorf("%q has the hashes %x and %x, and the plain hash %x", text, hash, again, plain)
+			}
+			if other, there := seen[hash]; there {
+				t.Errorf("%q with the key %d has the hash of %s", text, id, other)
+			}
+			seen[hash] = fmt.Sprintf("%q with the key %d", text, id)
+		}
 	}
 }
 
