@@ -214,3 +214,42 @@ func TestRevokedDuringRequest(t *testing.T) {
 		t.Errorf("the client got %q", text)
 	}
 }
+
+// failingAccess are access tokens of an identity provider whose check fails.
+type failingAccess struct{ err error }
+
+func (f failingAccess) VerifyAccess(context.Context, string) (auth.Person, error) {
+	return auth.Person{}, f.err
+}
+
+func (failingAccess) Audience() (resource, scope, issuer string) {
+	return "https://guideway.example/mcp", "tools", "https://id.example"
+}
+
+// Clients get a new token after a challenge. So a token that was not checked, because the
+// identity provider does not answer, is answered without a challenge.
+func TestChallengesOfAccessTokens(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err       error
+		status    int
+		challenge string
+	}{
+		"another error":          {errors.New("no route to the host"), http.StatusServiceUnavailable, ""},
+		"not available":          {guideway.Errorf(guideway.CodeUnavailable, "the provider does not answer"), http.StatusServiceUnavailable, ""},
+		"an invalid one":         {guideway.Errorf(guideway.CodeUnauthorized, "it has expired"), http.StatusUnauthorized, `error="invalid_token"`},
+		"one that lacks a scope": {guideway.Errorf(guideway.CodeForbidden, "it lacks the scope"), http.StatusForbidden, `error="insufficient_scope"`},
+	} {
+		d := newDoor(t, nil)
+		d.AccessTokens = failingAccess{tt.err}
+		w := httptest.NewRecorder()
+		d.Handler(http.NotFoundHandler()).ServeHTTP(w, withToken("eyJhbGciOiJub25lIn0.e30.x"))
+		challenge := w.Header().Get("WWW-Authenticate")
+		if w.Code != tt.status || (challenge == "") != (tt.challenge == "") || !strings.Contains(challenge, tt.challenge) {
+			t.Errorf("%s: %d with the challenge %q, want %d with %q", name, w.Code, challenge, tt.status, tt.challenge)
+		}
+		if strings.Contains(w.Body.String(), "no route") {
+			t.Errorf("%s: the body reveals the cause: %s", name, w.Body)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -304,6 +305,45 @@ func TestBrowserRights(t *testing.T) {
 				t.Errorf("person: %v with %v", g.Person(), rights)
 			}
 		})
+	}
+}
+
+// TestBrowserRightsOfRoles checks that a login through the identity provider has exactly the
+// rights of its roles.
+func TestBrowserRightsOfRoles(t *testing.T) {
+	t.Parallel()
+	b := newBrowsers(t, t.TempDir(), newClock())
+	a := newAccess(t, b, nil)
+	for _, tt := range []struct {
+		roles  []guideway.Role
+		rights string
+	}{
+		{[]guideway.Role{guideway.RoleViewer}, "read registry contents tokens"},
+		{[]guideway.Role{guideway.RoleApprover}, "read registry contents answer tokens"},
+		{[]guideway.Role{guideway.RoleOperator}, "read registry contents work answer login tokens"},
+		{[]guideway.Role{guideway.RoleOperator, guideway.RoleApprover}, "read registry contents work answer login tokens"},
+		{[]guideway.Role{guideway.RoleAdmin}, "read registry contents work answer define manage login tokens"},
+	} {
+		l, err := b.Start(fromPage("GET", auth.CallbackPath), auth.Person{User: "bob", Roles: tt.roles})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := fromPage("POST", "/api/runs")
+		r.AddCookie(l.Cookie)
+		withKey(l.Key)(r)
+		g, err := a.Check(r)
+		var rights []string
+		for _, right := range g.Rights {
+			rights = append(rights, string(right))
+		}
+		if err != nil || strings.Join(rights, " ") != tt.rights || !slices.Equal(g.Principal.Roles, tt.roles) {
+			t.Errorf("%v has the rights %v, want %s (%v)", tt.roles, rights, tt.rights, err)
+		}
+	}
+	for _, who := range []auth.Person{{User: "bob"}, {Roles: []guideway.Role{guideway.RoleAdmin}}} {
+		if l, err := b.Start(fromPage("GET", auth.CallbackPath), who); err == nil {
+			t.Errorf("%+v is logged in as %s", who, l.User)
+		}
 	}
 }
 

@@ -140,7 +140,8 @@ func TestDialProvenEndsWithContext(t *testing.T) {
 	}
 }
 
-// Prove refuses a challenge that is too short or too long, and a missing address.
+// Prove accepts a challenge of 16 to 128 bytes only, and an address with an IP address and a
+// port only.
 func TestProveRefusesOddChallenges(t *testing.T) {
 	t.Parallel()
 	bearer, err := auth.NewBearer(auth.BearerOptions{Token: secret, User: "ann"})
@@ -148,13 +149,15 @@ func TestProveRefusesOddChallenges(t *testing.T) {
 		t.Fatal(err)
 	}
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3000}
-	for _, challenge := range []string{"", "short", strings.Repeat("x", 129)} {
-		if _, err := bearer.Prove(challenge, local); guideway.ErrorCode(err) != guideway.CodeInvalid {
-			t.Errorf("%q: %v", challenge, err)
+	for size, code := range map[int]guideway.Code{0: guideway.CodeInvalid, 15: guideway.CodeInvalid, 16: "", 32: "", 128: "", 129: guideway.CodeInvalid} {
+		if proof, err := bearer.Prove(strings.Repeat("x", size), local); guideway.ErrorCode(err) != code || (proof != "") != (code == "") {
+			t.Errorf("a challenge of %d bytes: %q, %v", size, proof, err)
 		}
 	}
-	if _, err := bearer.Prove(strings.Repeat("x", 32), nil); err == nil {
-		t.Error("a proof without an address")
+	for _, address := range []net.Addr{nil, &net.UnixAddr{Name: "/run/guideway.sock", Net: "unix"}, &net.IPAddr{IP: local.IP}} {
+		if proof, err := bearer.Prove(strings.Repeat("x", 32), address); guideway.ErrorCode(err) != guideway.CodeInternal || proof != "" {
+			t.Errorf("the proof of the address %v is %q, %v", address, proof, err)
+		}
 	}
 }
 
