@@ -116,7 +116,7 @@ func (l *fileLock) startAttempt() (*lockAttempt, error) {
 	a := &lockAttempt{done: make(chan struct{}), wanted: true}
 	l.pending = a
 	go func() {
-		err := l.file.Lock()
+		err := error(syscall.EINTR)
 		for errors.Is(err, syscall.EINTR) {
 			err = l.file.Lock()
 		}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -247,6 +248,28 @@ func TestLockIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	release()
+}
+
+// TestOpenNeedsTheLock checks that a store is neither opened nor created while another process
+// holds the lock for longer than the timeout.
+func TestOpenNeedsTheLock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), testFile)
+	other := newFileLock(path+".lock", time.Minute)
+	release, err := other.acquireLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Path: path, LockTimeout: 20 * time.Millisecond}
+	if _, err := Open(t.Context(), o); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
+		t.Errorf("Open returned %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file was created: %v", err)
+	}
+	release()
+	o.LockTimeout = time.Minute
+	openTestStore(t, o)
 }
 
 // TestMalformedCommits checks that inconsistent commits are refused and that nothing of

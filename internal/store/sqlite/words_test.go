@@ -65,3 +65,28 @@ func TestWordsOfABatch(t *testing.T) {
 		}
 	}
 }
+
+// TestCommonWordOfAnOldRun checks that a run with all words of a query ranks first, even if
+// one of the words is in so many runs that this run is not among those listed for the word.
+func TestCommonWordOfAnOldRun(t *testing.T) {
+	t.Parallel()
+	s := openStoreWith(t, Options{})
+	const runs = maxEffort
+	for i := range runs {
+		c := newTestCommit(fmt.Sprintf("r_%05d", i), 1, "")
+		c.Terms, c.Snapshot = words.Of("common"), nil
+		switch i {
+		case 0:
+			c.Terms = words.Of("common rare")
+		case 1:
+			c.Terms = words.Of("rare")
+		}
+		if err := putCommit(t.Context(), s, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hits, err := s.Search(t.Context(), run.Search{Filter: run.Filter{User: "ada", Limit: 2}, Query: words.Parse("common rare")})
+	if err != nil || len(hits) != 2 || hits[0].Record.ID != "r_00000" || hits[1].Record.ID != "r_00001" {
+		t.Errorf("the hits are %+v, %v", hits, err)
+	}
+}
