@@ -136,6 +136,22 @@ func TestEmptyPathNamesItsVariable(t *testing.T) {
 	}
 }
 
+// TestUnsetVariablesAreNamedOnce checks that a refusal names each unset variable of a check
+// once, however often the check uses the variable.
+func TestUnsetVariablesAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	for dialect, flow := range checkedFlows(t, `[{"type":"command","argv":["go","vet","{{package}}/{{program}}","{{package}}","{{known}}"]}]`) {
+		s := applyCommands(t, flow, engine.State{}, startCommand(nil))
+		_, r := flow.Decide(s, submit("DONE", map[string]any{"known": "x", "package": nil}, outcomes{}))
+		if r == nil || r.Rule != engine.RuleCheckVariable {
+			t.Fatalf("%s: got %+v", dialect, r)
+		}
+		if d := cmp.Diff([]string{"package", "program"}, r.Allowed); d != "" {
+			t.Errorf("%s: %s", dialect, d)
+		}
+	}
+}
+
 // TestCallCannotDisableChecks checks that a rule applies if its condition holds before or
 // after the call.
 func TestCallCannotDisableChecks(t *testing.T) {

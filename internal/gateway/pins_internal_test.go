@@ -108,6 +108,34 @@ func TestFirstUseApprovesOnce(t *testing.T) {
 	}
 }
 
+// The pin mode off returns pages and other resources unchanged and pins nothing. Any other
+// mode pins a page, and returns it without the members that the pin does not cover.
+func TestPagesOfPinModes(t *testing.T) {
+	t.Parallel()
+	const page = `{"contents":[{"uri":"ui://chart/view.html","text":"x"}],"other":1}`
+	for _, tt := range []struct {
+		mode      pins.Mode
+		uri, want string
+		writes    int
+	}{
+		{pins.ModeOff, "ui://chart/view.html", page, 0},
+		{pins.ModeOff, "file:///a.txt", page, 0},
+		{pins.ModeFirstUse, "file:///a.txt", page, 0},
+		{pins.ModeFirstUse, "ui://chart/view.html", strings.Replace(page, `,"other":1`, "", 1), 1},
+	} {
+		store := &memoryPins{}
+		g, err := New(Options{Key: []byte(strings.Repeat("k", 32)), Pins: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &member{Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{}), Entry: Entry{Pins: tt.mode}}
+		got, err := g.checkPage(m, tt.uri, json.RawMessage(page))
+		if err != nil || string(got) != tt.want || store.writes != tt.writes {
+			t.Errorf("%s with the mode %s: %s, %v; %d writes", tt.uri, tt.mode, got, err, store.writes)
+		}
+	}
+}
+
 // A review shows new, changed and removed tools; accepting approves exactly what it showed,
 // and a removed tool that comes back is new again.
 func TestReviewShowsEveryDifference(t *testing.T) {

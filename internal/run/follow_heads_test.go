@@ -47,3 +47,34 @@ func TestFollowHeads(t *testing.T) {
 	delete(b.journal.records, id)
 	checkFault(run.FaultMissing)
 }
+
+// TestFollowHeadsOfANewFeed checks that a machine that follows the journal also records the
+// heads of the runs whose changes are in a new feed, which begins at its first position.
+func TestFollowHeadsOfANewFeed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBench(t)
+		heads := newMemoryHeads()
+		other := b.newService(t, func(o *run.Options) { o.Heads = heads })
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			other.FollowHeads(ctx)
+		}()
+		for range 3 {
+			startRun(t, b.Service, "guarded", nil)
+		}
+		<-time.After(time.Minute)
+		b.journal.mu.Lock()
+		b.journal.changes = nil
+		b.journal.mu.Unlock()
+		a := startRun(t, b.Service, "guarded", nil)
+		<-time.After(time.Minute)
+		stop()
+		<-ended
+		if known, err := heads.Heads(); err != nil || len(known) != 4 || known[a.RunID].Seq == 0 {
+			t.Errorf("the heads are %+v, %v", known, err)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -206,6 +207,40 @@ func TestARollbackIsFound(t *testing.T) {
 	report, err = fresh.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) != 0 {
 		t.Errorf("after the restore was accepted, Verify returned %+v, %v", report, err)
+	}
+}
+
+// movingJournal does not list a run the first time, as if the run had changed its place in
+// the list between two pages.
+type movingJournal struct {
+	*memoryJournal
+	missed string
+	listed int
+}
+
+func (m *movingJournal) Runs(ctx context.Context, f run.Filter) ([]run.Record, error) {
+	list, err := m.memoryJournal.Runs(ctx, f)
+	if m.listed++; m.listed == 1 {
+		list = slices.DeleteFunc(list, func(r run.Record) bool { return r.ID == m.missed })
+	}
+	return list, err
+}
+
+// TestVerifyVisitsChangedRuns checks that the verification of all runs includes a run that
+// changes meanwhile, and that the verification of one run visits no other run.
+func TestVerifyVisitsChangedRuns(t *testing.T) {
+	t.Parallel()
+	b := newTestBench(t)
+	moved, other := startRun(t, b.Service, "guarded", nil), startRun(t, b.Service, "guarded", nil)
+	b.journal.events[moved.RunID][1].Data = []byte(`{}`)
+	for id, want := range map[string]run.Report{"": {Runs: 2, Faults: make([]run.Fault, 1)}, moved.RunID: {Runs: 1, Faults: make([]run.Fault, 1)}, other.RunID: {Runs: 1}} {
+		s := b.newService(t, func(o *run.Options) {
+			o.Journal, o.Heads = &movingJournal{memoryJournal: b.journal, missed: moved.RunID}, nil
+		})
+		report, err := s.Verify(t.Context(), id)
+		if err != nil || report.Runs != want.Runs || len(report.Faults) != len(want.Faults) || len(report.Faults) > 0 && report.Faults[0].Run != moved.RunID {
+			t.Errorf("the verification of %q returned %+v, %v", id, report, err)
+		}
 	}
 }
 

@@ -177,3 +177,12 @@ func TestConcurrentWriters(t *testing.T) {
 		t.Error(len(rs), err)
 	}
 }
+
+// No content without a hash is approved, not even by a record without one.
+func TestEmptyHashIsNotApproved(t *testing.T) {
+	t.Parallel()
+	r := newRecord("a", "")
+	if (approval.Records{r}).Approves(r.Key(), "") {
+		t.Error("a record without a hash approves content without a hash")
+	}
+}
