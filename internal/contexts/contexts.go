@@ -29,6 +29,7 @@ type Checkpoints interface {
 	Load(ctx context.Context, who guideway.Principal, r checkpoint.LoadRequest) (*checkpoint.Loaded, error)
 	List(ctx context.Context, who guideway.Principal, r checkpoint.ListRequest) (*checkpoint.Page, error)
 	Get(ctx context.Context, who guideway.Principal, id string) (checkpoint.Record, error)
+	SessionOf(ctx context.Context, id string) string
 	Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error)
 	StoreFragment(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Fragment, error)
 	Store() checkpoint.Store

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -31,7 +32,7 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 		r.Limit = max(limit, candidates)
 	}
 	s.flushSaves(ctx, c, r.Session)
-	page, err := s.o.Checkpoints.List(ctx, c.Principal, r)
+	page, err := s.o.Checkpoints.List(ctx, s.ownerFor(ctx, c, r.Session, ""), r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +68,25 @@ func (p *Page) addNote(note string) {
 
 // Get returns the metadata of a checkpoint of the caller.
 func (s *Service) Get(ctx context.Context, c run.Caller, id string) (checkpoint.Record, error) {
-	return s.o.Checkpoints.Get(ctx, c.Principal, id)
+	return s.o.Checkpoints.Get(ctx, s.ownerFor(ctx, c, "", id), id)
 }
 
 // Diff compares two checkpoints of the caller.
 func (s *Service) Diff(ctx context.Context, c run.Caller, from, to string) (*checkpoint.Difference, error) {
-	return s.o.Checkpoints.Diff(ctx, c.Principal, from, to)
+	return s.o.Checkpoints.Diff(ctx, s.ownerFor(ctx, c, "", from), from, to)
+}
+
+// ownerFor returns the principal whose checkpoints a session, or else a checkpoint, belongs to:
+// the owner of the run of the session if the caller may use that run, otherwise the caller.
+func (s *Service) ownerFor(ctx context.Context, c run.Caller, session, id string) guideway.Principal {
+	if session == "" && id != "" {
+		session = s.o.Checkpoints.SessionOf(ctx, id)
+	}
+	if !isRun(session) || s.o.Runs == nil {
+		return c.Principal
+	}
+	if d, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: session}); err == nil {
+		c.User = d.User
+	}
+	return c.Principal
 }

@@ -164,7 +164,7 @@ func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadReques
 	if r.ID == "" {
 		s.flushSaves(ctx, c, r.Session)
 	}
-	loaded, err := s.o.Checkpoints.Load(ctx, c.Principal, checkpoint.LoadRequest{ID: r.ID, Session: r.Session})
+	loaded, err := s.o.Checkpoints.Load(ctx, s.ownerFor(ctx, c, r.Session, r.ID), checkpoint.LoadRequest{ID: r.ID, Session: r.Session})
 	if err != nil {
 		return nil, nil, nil, s.noneYet(ctx, c, r, err)
 	}

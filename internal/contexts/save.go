@@ -174,7 +174,7 @@ func (s *Service) saveContext(ctx context.Context, c run.Caller, r checkpoint.Sa
 	if r.Agent == "" {
 		r.Agent = c.Client
 	}
-	saved, err := s.o.Checkpoints.Save(ctx, c.Principal, r)
+	saved, err := s.o.Checkpoints.Save(ctx, s.ownerFor(ctx, c, r.Session, ""), r)
 	if err != nil {
 		return nil, err
 	}

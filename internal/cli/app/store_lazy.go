@@ -204,6 +204,12 @@ func (l LazyCheckpoints) Get(ctx context.Context, who guideway.Principal, id str
 	return callListed(ctx, l, func(s *checkpoint.Service) (checkpoint.Record, error) { return s.Get(ctx, who, id) })
 }
 
+// SessionOf returns the session of a checkpoint, or "".
+func (l LazyCheckpoints) SessionOf(ctx context.Context, id string) string {
+	session, _ := callListed(ctx, l, func(s *checkpoint.Service) (string, error) { return s.SessionOf(ctx, id), nil })
+	return session // the request for the checkpoint returns the error
+}
+
 // Diff returns the changes between two checkpoints.
 func (l LazyCheckpoints) Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error) {
 	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (*checkpoint.Difference, error) { return s.Diff(ctx, who, from, to) })

@@ -113,6 +113,18 @@ func (s *Service) Get(ctx context.Context, who guideway.Principal, id string) (R
 	return s.ownRecord(ctx, who, id)
 }
 
+// SessionOf returns the session of a checkpoint of any user, or "".
+func (s *Service) SessionOf(ctx context.Context, id string) string {
+	if s.ensureIndex(ctx) != nil {
+		return "" // the request for the checkpoint returns the error
+	}
+	rec, err := s.o.Index.Checkpoint(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return rec.Session
+}
+
 // Audit returns the last entries of the audit log for the caller's sessions, the newest
 // first.
 func (s *Service) Audit(ctx context.Context, who guideway.Principal, limit int) ([]Entry, error) {
