@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -65,6 +66,42 @@ func TestLimitsHoldInSum(t *testing.T) {
 	}
 	if passed != limit {
 		t.Errorf("%d calls passed through 3 replicas, and the limit is %d", passed, limit)
+	}
+}
+
+// TestLargeResults checks that a result that one replica has stored is read through any, and
+// that without that replica the client is told that the result is missing.
+func TestLargeResults(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	at := c.startGateways(3, map[string]any{"largeResult": "1KB"})
+	read := func(ref string) error {
+		_, err := callTool(t, at, c.replicas[0].token(), "result_read", map[string]any{"ref": ref})
+		return err
+	}
+	var ref string
+	for range c.replicas {
+		_, text, _ := request(t, http.MethodPost, at+"/mcp", c.replicas[0].token(),
+			map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "one__big"}, modernCall("one__big", map[string]any{"size": 20_000}, nil))
+		if ref = regexp.MustCompile(`result_[a-z0-9_]+`).FindString(strings.ReplaceAll(string(text), "result_read", "")); ref == "" {
+			t.Fatalf("no reference: %.500s", text)
+		}
+		for range c.replicas {
+			if err := read(ref); err != nil {
+				t.Errorf("%s: %v", ref, err)
+			}
+		}
+	}
+	instance := strings.Split(ref, "_")[1]
+	crash.Exec(t, c.store, `delete from shared where name = 'instances/`+instance+`'`)
+	missing := 0
+	for range c.replicas {
+		if err := read(ref); err != nil && strings.Contains(err.Error(), "there is no result") {
+			missing++
+		}
+	}
+	if missing != len(c.replicas)-1 {
+		t.Errorf("%d replicas state that the result is missing", missing)
 	}
 }
 

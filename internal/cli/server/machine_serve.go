@@ -258,7 +258,7 @@ func (s *MachineStore) openService(ctx context.Context, cfg *config.Config, user
 	}
 	s.Runs, err = driver.New(driver.Options{
 		Journal: app.SealJournal(cfg, s.journal), Key: key, Heads: heads, Machines: s.Resolver, Models: s.Models, Tools: s.Tools, Tracer: s.Tracer,
-		Permit:   permit, Shares: app.SharesOf(cfg),
+		Permit: permit, Shares: app.SharesOf(cfg),
 		Handlers: &driver.Scripts{Sandbox: s.Pool, Owner: user},
 		Store:    s.journal, Owner: s.Owner, Schedule: s.Schedule, Attended: s.Attended, Requests: cfg.Machines.Requests, Logger: s.log,
 	})

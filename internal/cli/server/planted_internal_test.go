@@ -236,7 +236,7 @@ func plantedGatewayWrites(t *testing.T, cfg *config.Config, log *slog.Logger) []
 	requests := NewRequestLog(cfg)
 	t.Cleanup(requests.Close)
 	now := time.Now()
-	results := openResults(cfg, func() time.Time { return now }, log)
+	results := openResults(cfg, "", func() time.Time { return now }, log)
 	host := &app.App{Host: &app.Host{Err: io.Discard}}
 	calls := host.OpenHolds(cfg)
 	var held holds.Call
@@ -280,7 +280,7 @@ func plantedGatewayWrites(t *testing.T, cfg *config.Config, log *slog.Logger) []
 			later := *cfg
 			later.Requests.Retention = time.Minute
 			now = now.Add(time.Hour)
-			_ = openResults(&later, func() time.Time { return now }, log) // removes expired results
+			_ = openResults(&later, "", func() time.Time { return now }, log) // removes expired results
 			return nil
 		}},
 		{name: "a held call", write: func(words []string) (err error) {

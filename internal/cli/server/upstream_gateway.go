@@ -184,7 +184,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
 		Pins: NewPinStore(a, cfg), ClientPerMinute: s.ClientPerMinute,
-		Results: openResults(cfg, a.Host.CurrentTime, u.Logger), LargeResult: cfg.Gateway.LargeResult,
+		Results: openResults(cfg, instance, a.Host.CurrentTime, u.Logger), LargeResult: cfg.Gateway.LargeResult,
 		Holds: a.OpenHolds(cfg), HoldTimes: s.HoldTimes, Dashboard: dashboard, Now: a.Host.CurrentTime,
 		Tools: s.Tools, Policies: policies, Hooks: u.hooks, Observer: rec, Key: key, Instance: instance, Shared: cfg.Shared, Logger: u.Logger,
 	})
@@ -205,12 +205,12 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 
 // openResults returns the store of large results, or nil if results of any size are passed
 // on. Its limits are those of the request log.
-func openResults(cfg *config.Config, now func() time.Time, logger *slog.Logger) gateway.Results {
+func openResults(cfg *config.Config, instance string, now func() time.Time, logger *slog.Logger) gateway.Results {
 	if cfg.Gateway.LargeResult == 0 {
 		return nil
 	}
 	return results.NewStore(results.Options{
-		Dir: filepath.Join(cfg.DataDir, "results"), Retention: cfg.Requests.Retention, MaxSize: cfg.Requests.MaxSize, Texts: app.SealFiles(cfg), Now: now, Logger: logger,
+		Dir: filepath.Join(cfg.DataDir, "results"), Instance: instance, Retention: cfg.Requests.Retention, MaxSize: cfg.Requests.MaxSize, Texts: app.SealFiles(cfg), Now: now, Logger: logger,
 	})
 }
 

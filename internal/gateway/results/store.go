@@ -31,6 +31,9 @@ const refPrefix = "result_"
 type Options struct {
 	// Dir is the directory of the files, which processes can share.
 	Dir string
+	// Instance is the id of this instance of a deployment, which references then have before
+	// the last underscore, or "".
+	Instance string
 	// Retention is how long a result is kept, and MaxSize is the maximum size of all results
 	// in bytes; zero means no limit.
 	Retention time.Duration
@@ -65,7 +68,11 @@ func (s *Store) Add(owner string, result []byte) (ref string, err error) {
 		return "", fmt.Errorf("store a result: %w", err)
 	}
 	s.removeOld(int64(len(result)))
-	ref = shortid.Token(refPrefix)
+	ref = refPrefix
+	if s.opts.Instance != "" {
+		ref += s.opts.Instance + "_"
+	}
+	ref = shortid.Token(ref)
 	text, err := s.opts.Texts.Seal(context.Background(), append([]byte(strconv.Quote(owner)+"\n"), result...), "stored result "+ref)
 	if err == nil {
 		err = atomicfile.Create(s.pathOf(ref), string(text))
@@ -108,7 +115,7 @@ func (s *Store) Get(owner, ref string) ([]byte, error) {
 // isRef reports whether a text has the form of a reference.
 func isRef(text string) bool {
 	id, found := strings.CutPrefix(text, refPrefix)
-	return found && id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+	return found && id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') && r != '_' })
 }
 
 func (s *Store) pathOf(ref string) string { return filepath.Join(s.opts.Dir, ref) }

@@ -30,6 +30,9 @@ const (
 	// forwardedHeader names the instance for which a request was forwarded, so that it is
 	// forwarded once.
 	forwardedHeader = "Guideway-Forwarded-To"
+	// resultRead is the tool of the gateway that reads a stored result. The reference has the
+	// instance between two underscores.
+	resultRead = "result_read"
 	// connectTime is the time limit for the connection to another instance.
 	connectTime = 3 * time.Second
 )
@@ -87,8 +90,8 @@ func (f *forwarder) tryForward(w http.ResponseWriter, r *http.Request) (done boo
 	if f == nil {
 		return false, nil
 	}
-	id, err := f.instanceOf(w, r)
-	if err != nil || id == "" || id == f.peers.ID() {
+	id, stored, err := f.instanceOf(w, r)
+	if err != nil || id == "" || id == f.peers.ID() || stored && r.Header.Get(forwardedHeader) != "" {
 		return false, err
 	}
 	if r.Header.Get(forwardedHeader) != "" { // another process now has the address
@@ -101,15 +104,24 @@ func (f *forwarder) tryForward(w http.ResponseWriter, r *http.Request) (done boo
 		return true, nil
 	}
 	if address == "" {
-		writeGone(w)
-		return true, nil
+		if !stored {
+			writeGone(w)
+		}
+		return !stored, nil
 	}
 	// The proxy fails if an answer begins before it has read the end of the body.
-	if _, err := f.readBody(w, r); err != nil {
+	body, err := f.readBody(w, r)
+	if err != nil {
 		return false, err
 	}
-	f.send(w, r, target{id, address, writeGone})
-	return true, nil
+	done = true
+	f.send(w, r, target{id, address, func(w http.ResponseWriter) {
+		if done = !stored; done {
+			writeGone(w)
+		}
+	}})
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return done, nil
 }
 
 func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to target) {
@@ -139,45 +151,63 @@ func (f *forwarder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	return body, err
 }
 
-// instanceOf returns the instance to which a request belongs, or "".
-func (f *forwarder) instanceOf(w http.ResponseWriter, r *http.Request) (string, error) {
+// instanceOf returns the instance to which a request belongs, or "". stored reports that it
+// reads a stored result: without that instance, this one may have the result.
+func (f *forwarder) instanceOf(w http.ResponseWriter, r *http.Request) (id string, stored bool, err error) {
 	if session := r.Header.Get("Mcp-Session-Id"); session != "" {
 		id, _, _ := strings.Cut(session, ".")
-		return id, nil
+		return id, false, nil
 	}
 	if r.Method != http.MethodPost {
-		return "", nil
+		return "", false, nil
 	}
 	body, err := f.readBody(w, r)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	if !bytes.Contains(body, []byte(`"requestState"`)) {
-		return "", nil
+	if !bytes.Contains(body, []byte(`"requestState"`)) && !bytes.Contains(body, []byte(resultRead)) {
+		return "", false, nil
 	}
 	var message struct {
 		Params struct {
-			State string `json:"requestState"`
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+			State     string          `json:"requestState"`
 		} `json:"params"`
 	}
 	if json.Unmarshal(body, &message) != nil {
-		return "", nil
+		return "", false, nil
 	}
-	payload, _, _ := strings.Cut(message.Params.State, ".")
+	if message.Params.Name == resultRead {
+		var query struct {
+			Ref string `json:"ref"`
+		}
+		_ = json.Unmarshal(message.Params.Arguments, &query) // the gateway refuses invalid arguments
+		if parts := strings.Split(query.Ref, "_"); len(parts) == 3 {
+			id = parts[1]
+		}
+		return id, true, nil
+	}
+	return parkedAt(message.Params.State), false, nil
+}
+
+// parkedAt returns the instance of the parked call in a request state, or "".
+func parkedAt(state string) string {
+	payload, _, _ := strings.Cut(state, ".")
 	text, err := base64.RawURLEncoding.DecodeString(payload)
 	if err != nil {
-		return "", nil //nolint:nilerr // the gateway refuses the state
+		return "" // the gateway refuses the state
 	}
 	// The instance that gets the request verifies the state.
-	var state struct {
+	var content struct {
 		Parked string `json:"p"`
 	}
-	if json.Unmarshal(text, &state) != nil {
-		return "", nil
+	if json.Unmarshal(text, &content) != nil {
+		return ""
 	}
-	id, _, ok := strings.Cut(state.Parked, ".")
+	id, _, ok := strings.Cut(content.Parked, ".")
 	if !ok {
-		return "", nil
+		return ""
 	}
-	return id, nil
+	return id
 }
