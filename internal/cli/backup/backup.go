@@ -158,7 +158,7 @@ func (c *copier) checkTarget(path string) error {
 				WithFix("name a file in another directory, best on another disk")
 		}
 	}
-	if !app.HasStore(c.cfg) {
+	if !app.HasStore(c.cfg) && !app.HasStore(server.MachineConfig(c.cfg)) {
 		return guideway.Errorf(guideway.CodeNotFound, "there is no store in %s", c.cfg.DataDir).WithFix("name the data directory with --data-dir, or the database with --store")
 	}
 	return app.CheckRestored(c.cfg)
@@ -187,7 +187,7 @@ func (c *copier) write(ctx context.Context, out io.Writer) error {
 			}
 		}
 	}
-	if c.Members[memberKey] == "" && c.Stores[storeRuns].Rows["runs"] > 0 {
+	if c.Members[memberKey] == "" && c.Stores[storeRuns].Rows["runs"]+c.Stores[storeMachines].Rows["runs"] > 0 {
 		return app.MissingKeyError(c.cfg.Journal.KeyFile)
 	}
 	_, err := addMember(c.zip, manifestName, 0o600, c.Created, func(w io.Writer) error { return app.WriteJSON(w, c.manifest) })
