@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,12 +129,21 @@ func TestInvalidTokens(t *testing.T) {
 		"an empty name":                         {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Upstreams: []string{""}}},
 		"a control character":                   {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Projects: []string{"a\nb"}}},
 		"over already":                          {Scopes: []auth.Scope{auth.ScopeMCP}, Expires: &now},
-		"too many":                              {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: make([]string, 500)}},
+		"too many":                              {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: slices.Repeat([]string{"a"}, 201)}},
+		"a long name":                           {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Toolsets: []string{strings.Repeat("a", 201)}}},
 	} {
 		token.Name, token.User = "x", "ann"
 		if _, err := tokens.Create(token); guideway.ErrorCode(err) != guideway.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	names := slices.Repeat([]string{strings.Repeat("<", 200)}, 200)
+	most := auth.Allow{Upstreams: names, Projects: names, Tools: names, Toolsets: names}
+	if _, err := tokens.Create(auth.NamedToken{Name: "x", User: "ann", Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &most}); err != nil {
+		t.Errorf("200 names of 200 bytes: %v", err)
+	}
+	if list, err := tokens.List(); err != nil || len(list) != 1 || !cmp.Equal(list[0].Allow, &most) {
+		t.Errorf("of a token with 200 names, %d are listed, %v", len(list), err)
 	}
 }
 

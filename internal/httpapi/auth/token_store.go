@@ -21,7 +21,7 @@ import (
 
 const (
 	// maxRecord is the maximum size of a record.
-	maxRecord = 16 << 10
+	maxRecord = 1 << 20
 	// recordSuffix is the end of a record's file name.
 	recordSuffix = ".json"
 )
