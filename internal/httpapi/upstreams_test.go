@@ -332,3 +332,33 @@ func TestClientTokens(t *testing.T) {
 		t.Errorf("at /mcp, revoked: %d", got.StatusCode)
 	}
 }
+
+// The page of the redirect of a login to an upstream opens for a navigation from another site,
+// without a credential, and contains no data; nothing else on that path is allowed.
+func TestUpstreamLoginPage(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	from := func(mode, dest string) credential {
+		return func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Sec-Fetch-Mode", mode)
+			r.Header.Set("Sec-Fetch-Dest", dest)
+		}
+	}
+	const path = auth.UpstreamCallbackPath + "?state=files.x&code=c0de"
+	got := s.sendRequest(t, from("navigate", "document"), "GET", path, "")
+	if got.StatusCode != http.StatusOK || strings.Contains(string(got.body), "c0de") || !strings.Contains(string(got.body), "/assets/upstream.js") {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if policy := got.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'self'") || len(got.Cookies()) > 0 {
+		t.Errorf("the page has the policy %q and the cookies %v", policy, got.Cookies())
+	}
+	for _, other := range []credential{from("navigate", "iframe"), from("no-cors", "image"), from("cors", "empty")} {
+		if got := s.sendRequest(t, other, "GET", path, ""); got.StatusCode != http.StatusForbidden {
+			t.Errorf("another request gets %d %s", got.StatusCode, got.body)
+		}
+	}
+	if got := s.sendRequest(t, from("navigate", "document"), "POST", path, ""); got.StatusCode != http.StatusForbidden {
+		t.Errorf("a form of another site gets %d %s", got.StatusCode, got.body)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/guideway-dev/guideway"
@@ -183,6 +184,27 @@ func TestUpstreamLoginsArePersonal(t *testing.T) {
 	}
 	if got := bob.call(); !strings.Contains(got, "Bearer access-") || own[got] {
 		t.Errorf("bob calls with %s", got)
+	}
+	wiki.Revoke(false) // of several replicas, one renews the token
+	var calls sync.WaitGroup
+	for range 4 * replicas {
+		calls.Go(func() {
+			if got := bob.call(); !strings.Contains(got, "Bearer access-") {
+				t.Errorf("bob after the tokens have expired: %s", got)
+			}
+		})
+	}
+	calls.Wait()
+	renewed := map[string]int{} // by login; the subscriptions of ada may renew hers, too
+	for _, form := range wiki.Forms() {
+		if form.Get("grant_type") == "refresh_token" {
+			renewed[form.Get("client_id")]++
+		}
+	}
+	for login, n := range renewed {
+		if n != 1 || wiki.Reused() > 0 {
+			t.Errorf("the login %s was renewed %d times, and a replaced token was used %d times", login, n, wiki.Reused())
+		}
 	}
 	for _, p := range []*person{ada, bob} {
 		if _, answer := p.send(http.MethodGet, "/api/upstreams/wiki", ""); answer["login"] == nil {

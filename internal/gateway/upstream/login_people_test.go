@@ -224,6 +224,19 @@ func TestPersonLogsInDuringSession(t *testing.T) {
 	if _, err := session("ada"); err != nil {
 		t.Errorf("ada after the refusals of others: %v", err)
 	}
+	if err := func() error { _, _, err := u.Session(t.Context(), upstream.Want{}); return err }(); !asError(err, &required) {
+		t.Errorf("the shared session: %v", err)
+	}
+	// The refusal of the shared credential delays no person, not even after a success of another one.
+	b := r.as("bob")
+	if err := b.finish(b.agree(b.startAt("b")), "b"); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"bob", "dora", "ada"} {
+		if _, err := session(user); user == "dora" != asError(err, &required) || user != "dora" && err != nil {
+			t.Errorf("%s after the refusal of the shared credential: %v", user, err)
+		}
+	}
 	if had, revoked, err := upstream.Logout(t.Context(), a.spec, a.opts); !had || !revoked || err != nil {
 		t.Errorf("logout: %v %v %v", had, revoked, err)
 	}

@@ -110,7 +110,8 @@ func (g *tokenGrant) requestToken(ctx context.Context, client *http.Client, scop
 }
 
 // RoundTrip implements http.RoundTripper. A request that the server answers with 401 had no
-// effect, so it is sent once more if there is a new token.
+// effect, so it is sent once more if there is a new token. A request without a token is sent
+// twice more, because the token of a login that was found then may have been revoked.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := a.validToken(req.Context(), nil, nil)
 	if err != nil {
@@ -118,26 +119,32 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := a.sendWith(req, req.Body, token)
-	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
-		return resp, err
-	}
-	next, err := a.validToken(req.Context(), token, resp)
-	if err != nil {
+	for last := false; !last; {
+		if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
+			return resp, err
+		}
+		next, err := a.validToken(req.Context(), token, resp)
+		if err != nil {
+			_ = resp.Body.Close()
+			return nil, err
+		}
+		if next == nil || token != nil && next.AccessToken == token.AccessToken {
+			return resp, nil
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // Reading the body lets the connection be reused.
 		_ = resp.Body.Close()
-		return nil, err
-	}
-	if next == nil || token != nil && next.AccessToken == token.AccessToken {
-		return resp, nil
-	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // Reading the body lets the connection be reused.
-	_ = resp.Body.Close()
-	var body io.ReadCloser
-	if req.Body != nil {
-		if body, err = req.GetBody(); err != nil {
-			return nil, fmt.Errorf("repeat the request: %w", err)
+		var body io.ReadCloser
+		if req.Body != nil {
+			if body, err = req.GetBody(); err != nil {
+				return nil, fmt.Errorf("repeat the request: %w", err)
+			}
+		}
+		last, token = token != nil, next
+		if resp, err = a.sendWith(req, body, next); err != nil {
+			return nil, err
 		}
 	}
-	return a.sendWith(req, body, next)
+	return resp, nil
 }
 
 func closeBody(req *http.Request) {

@@ -31,7 +31,7 @@ func (u *Upstream) startSlot(made *slot, key string, want Want) {
 			made.err = errClosed
 		}
 	default:
-		u.lastErr = nil
+		u.recordSuccess(want.User)
 		u.closeUnused(key, made)
 	}
 	l := u.listsOf(want.Client)

@@ -75,6 +75,8 @@ type Upstream struct {
 	failedAt time.Time
 	retryAt  time.Time
 	lastErr  error
+	// refused reports that the last failure is the refusal of a credential.
+	refused  bool
 	restarts int
 	pinged   *Pinged
 	// authorizers request the tokens of each person, and those that all clients share.
@@ -237,7 +239,7 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 		}
 	}
 	// Another person may have a login to a server that refuses the credential of the last session.
-	if left := time.Until(u.retryAt); left > 0 && (want.User == "" || guideway.ErrorCode(u.lastErr) != guideway.CodeUnauthorized) {
+	if left := time.Until(u.retryAt); left > 0 && (want.User == "" || !u.refused) {
 		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s failed: %w; consecutive failures: %d; next attempt in %s",
 			u.spec.Name, u.lastErr, u.failures, max(time.Second, left.Round(time.Second))).WithFix("%s", u.fixOf(u.lastErr))}
 	}
@@ -395,9 +397,17 @@ func (u *Upstream) recordFailure(err error, began time.Time, ran time.Duration) 
 		u.failures = 0
 	}
 	u.failures++
-	u.lastErr = err
+	u.lastErr, u.refused = err, guideway.ErrorCode(err) == guideway.CodeUnauthorized
 	if u.failures > 1 || ran == 0 {
 		u.retryAt = now.Add(min(time.Second<<min(u.failures-1, 6), time.Minute))
+	}
+}
+
+// recordSuccess forgets the last failure after a session has started, unless the session is that
+// of a person and the server refuses the shared credential. The caller holds mu.
+func (u *Upstream) recordSuccess(user string) {
+	if user == "" || !u.refused {
+		u.lastErr = nil
 	}
 }
 
