@@ -30,9 +30,16 @@ var servesAt = regexp.MustCompile(`^ *MCP +(\S+)$`)
 // startServer starts the server and waits until it listens.
 func (d *hookProject) startServer(listen string) *serverProcess {
 	d.Helper()
+	return d.startServerWith(nil, listen, "gateway")
+}
+
+// startServerWith starts the server with further variables of the environment and with
+// toolsets.
+func (d *hookProject) startServerWith(env []string, listen, toolsets string) *serverProcess {
+	d.Helper()
 	file := filepath.Join(d.host.Getenv("HOME"), "token")
-	cmd := exec.CommandContext(context.WithoutCancel(d.Context()), "guideway", "serve", "--listen", listen, "--token-file", file, "--toolsets", "gateway")
-	cmd.Env = d.environment()
+	cmd := exec.CommandContext(context.WithoutCancel(d.Context()), "guideway", "serve", "--listen", listen, "--token-file", file, "--toolsets", toolsets)
+	cmd.Env = append(d.environment(), env...)
 	cmd.Dir = d.host.Dir
 	said, err := cmd.StderrPipe()
 	if err != nil {

@@ -15,6 +15,9 @@ type Workspace struct {
 	Root string `json:"root"`
 	// Host is the name of the machine.
 	Host string `json:"host,omitempty"`
+	// Connect is set if guideway connect read the workspace on the machine of a client. The
+	// server then knows only what that machine reported.
+	Connect bool `json:"connect,omitempty"`
 	// Commit is the checked out commit, or empty without a commit. Tree is its tree.
 	Commit string `json:"commit,omitempty"`
 	Tree   string `json:"tree,omitempty"`
@@ -42,16 +45,19 @@ const MaxDirty = 100
 type Request struct {
 	// Run, Step and Key identify the check: Key is the JSON pointer of the rule in the
 	// criteria of the step.
-	Run, Step, Key string
+	Run  string `json:"run"`
+	Step string `json:"step"`
+	Key  string `json:"key"`
 	// Template is the rule of the definition. A person approves it. Rule is the rule with the
 	// variables of the run filled in.
-	Template, Rule *criteria.CheckRule
+	Template *criteria.CheckRule `json:"template"`
+	Rule     *criteria.CheckRule `json:"rule"`
 	// Start is the workspace of the run when it started; nil if the server had no access.
-	Start *Workspace
+	Start *Workspace `json:"start,omitempty"`
 	// ProjectPath is the directory of the client that started the run.
-	ProjectPath string
+	ProjectPath string `json:"-"`
 	// Progress, if set, receives messages about the progress of the check.
-	Progress func(message string)
+	Progress func(message string) `json:"-"`
 }
 
 // Result is the result of a check. It is the data of an event of the run.
@@ -83,7 +89,7 @@ type Result struct {
 	Tail        string `json:"tail,omitempty"`
 	// Workspace is the workspace after the check.
 	Workspace *Workspace `json:"workspace,omitempty"`
-	// Instance identifies the server.
+	// Instance identifies the server, or the guideway connect process that executed the check.
 	Instance string `json:"instance,omitempty"`
 	// Killed is the number of processes that outlived the command and were killed.
 	Killed int `json:"killed,omitempty"`

@@ -84,6 +84,10 @@ type responder struct {
 	logger *slog.Logger
 	// answers is Options.Answers.
 	answers string
+	// forms seals the forms at gates and the requests to guideway connect. connectChecks is
+	// Options.ConnectChecks.
+	forms         *formStore
+	connectChecks bool
 	// introduction is the text for a model that does not see the server's instructions, or
 	// "".
 	introduction string
@@ -97,7 +101,7 @@ func newResponder(opts Options, introduction string) (*responder, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "there is no form of answers %q", opts.Answers).
 			WithFix("use one of: %s", strings.Join(answerForms(), ", "))
 	}
-	return &responder{logger: opts.Logger, answers: opts.Answers, introduction: introduction}, nil
+	return &responder{logger: opts.Logger, answers: opts.Answers, introduction: introduction, forms: newForms(opts.Shared, opts.Now), connectChecks: opts.ConnectChecks}, nil
 }
 
 // formFor returns the form of the answers to a client.

@@ -178,6 +178,9 @@ func writeCheckResults(b *strings.Builder, checks []run.CheckSummary) {
 		case c.Passed:
 			result = "passed"
 		}
+		if c.ConnectHost != "" {
+			result += " on " + plainLine(c.ConnectHost, maxConnectHost) + ", as guideway connect reports"
+		}
 		fmt.Fprintf(b, "\n- %s: %s", plainLine(c.Check, longest), result)
 	}
 }
@@ -416,9 +419,7 @@ func (f *formStore) openForm(ctx context.Context, s formState) (sealed string, o
 	s.Nonce = base64.RawURLEncoding.EncodeToString(nonce)
 	now := f.now()
 	s.Asked, s.Expires = now.UnixMilli(), now.Add(formLifetime).Unix()
-	text, _ := json.Marshal(s) // Strings and a number always marshal.
-	payload := base64.RawURLEncoding.EncodeToString(text)
-	mac, err := f.signPayload(ctx, payload)
+	sealed, err = f.sealState(ctx, kindForm, s)
 	if err != nil {
 		return "", formState{}, err
 	}
@@ -432,7 +433,7 @@ func (f *formStore) openForm(ctx context.Context, s formState) (sealed string, o
 	if err != nil || open != s {
 		return "", open, err
 	}
-	return payload + "." + mac, s, nil
+	return sealed, s, nil
 }
 
 // closeForm removes a form from the open ones. An answer to it is still accepted.
@@ -481,7 +482,40 @@ func (f *formStore) changeOpen(ctx context.Context, s formState, edit func(formS
 	return nil
 }
 
-func (f *formStore) signPayload(ctx context.Context, payload string) (string, error) {
+// The kinds of sealed states.
+const (
+	kindForm    = "gate form"
+	kindConnect = "connect request"
+)
+
+// sealState returns the text of a state of a kind with its MAC.
+func (f *formStore) sealState(ctx context.Context, kind string, state any) (string, error) {
+	text, err := json.Marshal(state)
+	if err != nil {
+		return "", err
+	}
+	payload := base64.RawURLEncoding.EncodeToString(text)
+	mac, err := f.signPayload(ctx, kind, payload)
+	return payload + "." + mac, err
+}
+
+// unsealState reads a sealed state of a kind.
+func (f *formStore) unsealState(ctx context.Context, kind, sealed string, state any) error {
+	payload, mac, _ := strings.Cut(sealed, ".")
+	// Compares the text and not the decoded bytes: several base64 texts decode to the same
+	// bytes.
+	want, err := f.signPayload(ctx, kind, payload)
+	if err != nil {
+		return err
+	}
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if !hmac.Equal([]byte(mac), []byte(want)) || err != nil || json.Unmarshal(text, state) != nil {
+		return errFormUnknown
+	}
+	return nil
+}
+
+func (f *formStore) signPayload(ctx context.Context, kind, payload string) (string, error) {
 	key := f.key
 	if f.shared != nil {
 		var err error
@@ -490,7 +524,7 @@ func (f *formStore) signPayload(ctx context.Context, payload string) (string, er
 		}
 	}
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte("guideway gate form\n" + payload))
+	h.Write([]byte("guideway " + kind + "\n" + payload))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)), nil
 }
 
@@ -505,20 +539,9 @@ var (
 // redeemState opens the state that a user returned in a call with a handle, and marks the
 // state as used.
 func (f *formStore) redeemState(ctx context.Context, sealed, user, handle string) (formState, error) {
-	payload, mac, _ := strings.Cut(sealed, ".")
-	// Compares the text and not the decoded bytes: several base64 texts decode to the same
-	// bytes.
-	want, err := f.signPayload(ctx, payload)
-	if err != nil {
-		return formState{}, err
-	}
-	if !hmac.Equal([]byte(mac), []byte(want)) {
-		return formState{}, errFormUnknown
-	}
 	var s formState
-	text, err := base64.RawURLEncoding.DecodeString(payload)
-	if err != nil || json.Unmarshal(text, &s) != nil {
-		return formState{}, errFormUnknown
+	if err := f.unsealState(ctx, kindForm, sealed, &s); err != nil {
+		return formState{}, err
 	}
 	now := f.now()
 	switch {
@@ -527,23 +550,26 @@ func (f *formStore) redeemState(ctx context.Context, sealed, user, handle string
 	case now.Unix() >= s.Expires:
 		return formState{}, errFormExpired
 	}
+	return s, f.useOnce(ctx, "forms/"+s.Nonce, time.Unix(s.Expires, 0), formLifetime)
+}
+
+// useOnce returns errFormUsed if a name was used before it expires. lifetime is the time from
+// its creation to its expiry.
+func (f *formStore) useOnce(ctx context.Context, name string, expires time.Time, lifetime time.Duration) error {
+	now := f.now()
 	if f.shared != nil {
-		first, err := deployment.UseOnce(ctx, f.shared, "forms/"+s.Nonce, now, 2*formLifetime)
+		first, err := deployment.UseOnce(ctx, f.shared, name, now, 2*lifetime)
 		if err == nil && !first {
 			err = errFormUsed
 		}
-		return s, err
+		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.used[s.Nonce]; ok {
-		return formState{}, errFormUsed
+	if _, ok := f.used[name]; ok {
+		return errFormUsed
 	}
-	for nonce, expires := range f.used {
-		if now.After(expires) {
-			delete(f.used, nonce)
-		}
-	}
-	f.used[s.Nonce] = time.Unix(s.Expires, 0)
-	return s, nil
+	maps.DeleteFunc(f.used, func(_ string, expires time.Time) bool { return now.After(expires) })
+	f.used[name] = expires
+	return nil
 }

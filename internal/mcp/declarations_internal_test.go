@@ -22,7 +22,7 @@ func TestDeclaredToolsHaveHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{runs: &run.Service{}, sessions: &session.Service{}}
+	s := &Server{runs: &run.Service{}, sessions: &session.Service{}, answers: &responder{}}
 	offered := s.toolsByToolset(Options{
 		Toolsets: Toolsets(), Memory: &contexts.Service{}, Machines: struct{ Machines }{}, Now: time.Now,
 		Dashboard: func(context.Context, string) (string, error) { return "", nil },

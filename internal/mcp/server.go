@@ -96,6 +96,9 @@ type Options struct {
 	Machines Machines
 	// NewSessionID returns the id of a new session over HTTP; nil means a random one.
 	NewSessionID func() string
+	// ConnectChecks lets guideway connect execute checks on the computer of a client. A server
+	// that only serves its own computer executes them itself.
+	ConnectChecks bool
 	// Shared is the state that the instances of a deployment share; nil for one instance.
 	Shared deployment.Shared
 }
@@ -265,7 +268,7 @@ func (s *Server) toolsByToolset(opts Options) map[string]map[string]*tool {
 		all[ToolsetSteps] = (&stepTools{places: places, runs: s.runs != nil, memory: opts.Memory}).newTools()
 	}
 	if s.runs != nil {
-		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places, forms: newForms(opts.Shared, opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).newTools()
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places, forms: s.answers.forms, live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).newTools()
 	}
 	if s.sessions != nil {
 		all[ToolsetSessions] = (&sessionTools{

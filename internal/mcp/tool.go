@@ -90,13 +90,16 @@ func (t *tool) newHandler(r *responder) mcp.ToolHandler {
 		in, err := readArguments(t, req.Params.Arguments)
 		var out any
 		if err == nil {
-			out, err = t.answerCall(ctx, req, in)
+			out, err = t.answerCall(ctx, r, req, in)
 		}
 		if q, ok := out.(*question); ok && err == nil {
 			noteQuestion(ctx, q)
 			return &mcp.CallToolResult{
 				InputRequests: mcp.InputRequestMap{gateForm: q.form}, RequestState: q.state,
 			}, nil
+		}
+		if request, ok := out.(connectRequest); ok && err == nil {
+			return request.newResult(), nil
 		}
 		var res *mcp.CallToolResult
 		if err == nil {
@@ -123,12 +126,20 @@ func (c call) badCall(field, message string) *callError {
 	return c.tool.badCall(c.arguments, field, message)
 }
 
-func (t *tool) answerCall(ctx context.Context, req *mcp.CallToolRequest, in arguments) (any, error) {
+func (t *tool) answerCall(ctx context.Context, r *responder, req *mcp.CallToolRequest, in arguments) (any, error) {
 	caller, err := callerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return t.serve(ctx, call{tool: t, req: req, caller: caller, arguments: in})
+	c := call{tool: t, req: req, caller: caller, arguments: in}
+	if c.caller.Connect, err = r.redeemChecks(ctx, c); err != nil {
+		return nil, err
+	}
+	out, err := t.serve(ctx, c)
+	if needed := (*run.ConnectNeeded)(nil); errors.As(err, &needed) {
+		return r.requestChecks(ctx, c, needed)
+	}
+	return out, err
 }
 
 // suggestLegal replaces the call that an error suggests by one that is legal now.

@@ -13,6 +13,8 @@ type Caller struct {
 	guideway.Principal
 	// Via is ViaAgent unless the surface has proof of a person.
 	Via Via
+	// Connect is the guideway connect process of the caller; nil without one.
+	Connect *Connected
 }
 
 // Approves reports whether the caller is a person that opens human approvals.

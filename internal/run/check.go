@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -31,6 +32,7 @@ const RuleCheckWaits = "check-waits"
 // handle.
 type checkedCall struct {
 	service  *Service
+	connect  *Connected
 	progress func(message string)
 	results  []evidence.Result
 	outcomes map[string]criteria.CheckOutcome
@@ -39,8 +41,8 @@ type checkedCall struct {
 }
 
 // newCheckedCall returns a call without results. The caller must call end.
-func (s *Service) newCheckedCall(progress func(string)) *checkedCall {
-	c := &checkedCall{service: s, progress: progress}
+func (s *Service) newCheckedCall(connect *Connected, progress func(string)) *checkedCall {
+	c := &checkedCall{service: s, connect: connect, progress: progress}
 	if s.checker != nil {
 		c.outcomes = map[string]criteria.CheckOutcome{}
 	}
@@ -83,13 +85,22 @@ func (c *checkedCall) execute(ctx context.Context, rec Record, l *loadedRun, pen
 	if err != nil {
 		return err
 	}
+	check, needed := c.service.checker.Check, &ConnectNeeded{}
+	if created.Workspace != nil && created.Workspace.Connect {
+		check = c.connect.findResult
+	}
 	for _, p := range pending {
-		result, err := c.service.checker.Check(ctx, evidence.Request{
+		request := evidence.Request{
 			Run: rec.ID, Step: rec.Step, Key: p.Key, Template: p.Template, Rule: p.Rule,
 			Start: created.Workspace, ProjectPath: rec.Project.Path, Progress: c.progress,
-		})
+		}
+		result, err := check(ctx, request)
 		if ctx.Err() != nil {
 			return fmt.Errorf("execute the checks of step %s: %w", rec.Step, ctx.Err())
+		}
+		if errors.As(err, new(*ConnectNeeded)) {
+			needed.Checks = append(needed.Checks, request)
+			continue
 		}
 		if err != nil {
 			return c.service.newWaitingRefusal(ctx, rec, l, err)
@@ -97,6 +108,9 @@ func (c *checkedCall) execute(ctx context.Context, rec Record, l *loadedRun, pen
 		result.Step, result.Key = rec.Step, p.Key
 		c.results = append(c.results, result)
 		c.outcomes[p.Key] = result.CheckOutcome
+	}
+	if len(needed.Checks) > 0 {
+		return needed
 	}
 	return nil
 }
@@ -161,6 +175,9 @@ type CheckSummary struct {
 	// a claim.
 	Undefined bool `json:"undefined,omitempty"`
 	ExitCode  *int `json:"exitCode,omitempty"`
+	// ConnectHost is the computer on which guideway connect executed the check, or "" if the
+	// server executed it.
+	ConnectHost string `json:"connectHost,omitempty"`
 	// DurationMS is in milliseconds.
 	DurationMS int64 `json:"durationMs"`
 	// Output is the end of the output of a check that did not pass.
@@ -180,7 +197,7 @@ func (c *checkedCall) summaries() []CheckSummary {
 }
 
 func summarizeCheck(r evidence.Result) CheckSummary {
-	one := CheckSummary{Check: r.Describe, Passed: r.Passed, Undefined: r.Undefined, ExitCode: r.ExitCode, DurationMS: r.DurationMS}
+	one := CheckSummary{Check: r.Describe, Passed: r.Passed, Undefined: r.Undefined, ExitCode: r.ExitCode, ConnectHost: r.ConnectHost(), DurationMS: r.DurationMS}
 	if output := r.Head + r.Tail; !r.Passed && !r.Undefined {
 		one.Output = toValidUTF8(output[max(0, len(output)-maxCheckOutput):])
 	}

@@ -3,6 +3,7 @@ package run_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -36,13 +37,15 @@ type scriptedChecker struct {
 	executed []string
 	requests []evidence.Request
 	starts   int
+	// host is the computer of the checker.
+	host string
 }
 
 func (c *scriptedChecker) Workspace(_ context.Context, dir string) (*evidence.Workspace, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.starts++
-	return &evidence.Workspace{Root: dir, Commit: strings.Repeat("c", 39) + string(rune('0'+c.starts))}, nil
+	return &evidence.Workspace{Root: dir, Host: c.host, Commit: strings.Repeat("c", 39) + string(rune('0'+c.starts))}, nil
 }
 
 func (c *scriptedChecker) Check(ctx context.Context, r evidence.Request) (evidence.Result, error) {
@@ -238,5 +241,59 @@ func TestForkKeepsWorkspace(t *testing.T) {
 	mustContinue(t, b.Service, run.ContinueRequest{Handle: fork.Handle, Output: "BUILT"})
 	if c.starts != 1 || c.requests[0].Start.Commit != strings.Repeat("c", 39)+"1" {
 		t.Errorf("the workspace was read %d times, and the check compares with %+v", c.starts, c.requests[0].Start)
+	}
+}
+
+// TestWorkspaceOfCaller checks which computer executes the checks of a new run: the client's,
+// if it is connected through guideway connect and its directory means nothing here. The
+// process is asked for the directory that the client named, even if the client may not name
+// directories of this computer.
+func TestWorkspaceOfCaller(t *testing.T) {
+	t.Parallel()
+	there := &evidence.Workspace{Root: "/there", Host: "desk"}
+	for name, tt := range map[string]struct {
+		connect *run.Connected
+		roles   []guideway.Role
+		needs   bool
+		host    string
+	}{
+		"no guideway connect":          {nil, nil, false, "here"},
+		"guideway connect here":        {&run.Connected{Host: "here"}, nil, false, "here"},
+		"another computer, not asked":  {&run.Connected{Host: "desk"}, nil, true, ""},
+		"another computer, answered":   {&run.Connected{Host: "desk", Workspace: there}, nil, false, "desk"},
+		"a token, not asked":           {&run.Connected{Host: "here", Foreign: true}, nil, true, ""},
+		"another person, not asked":    {&run.Connected{Host: "here", Foreign: true}, []guideway.Role{guideway.RoleOperator}, true, ""},
+		"another computer, it refuses": {&run.Connected{Host: "desk", Err: guideway.Errorf(guideway.CodeForbidden, "no")}, nil, false, ""},
+	} {
+		s, checker := newCheckedBench(t)
+		checker.host = "here"
+		c := agentCaller()
+		c.Connect, c.Roles = tt.connect, tt.roles
+		a, err := s.Start(t.Context(), c, run.StartRequest{WorkflowID: "checked", Project: run.Project{Path: "/work"}})
+		var needed *run.ConnectNeeded
+		if errors.As(err, &needed) != tt.needs || tt.needs && needed.ProjectPath != "/work" {
+			t.Errorf("%s: the error is %v, %+v", name, err, needed)
+		}
+		if tt.host == "" {
+			if err == nil {
+				t.Errorf("%s: a run was started", name)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		events, err := s.Events(t.Context(), c, run.Ref{RunID: a.RunID}, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var created run.Created
+		if err := json.Unmarshal(events[0].Data, &created); err != nil {
+			t.Fatal(err)
+		}
+		if w := created.Workspace; w == nil || w.Host != tt.host || w.Connect != (tt.host == "desk") {
+			t.Errorf("%s: the workspace is %+v", name, w)
+		}
 	}
 }

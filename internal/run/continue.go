@@ -31,7 +31,7 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 		return nil, err
 	}
 	r.Output, r.Notes = toValidUTF8(r.Output), toValidUTF8(r.Notes)
-	checked := s.newCheckedCall(r.Progress)
+	checked := s.newCheckedCall(c.Connect, r.Progress)
 	defer checked.end()
 	a, err := retryOnConflict(ctx, func() (*Answer, error) {
 		h, rec, err := s.findByHandle(ctx, c, r.Handle)
@@ -61,7 +61,7 @@ func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answe
 		return nil, err
 	}
 	r.Answer.Note = toValidUTF8(r.Answer.Note)
-	checked := s.newCheckedCall(nil)
+	checked := s.newCheckedCall(c.Connect, nil)
 	defer checked.end()
 	return retryOnConflict(ctx, func() (*Answer, error) {
 		h, rec, err := s.findByRef(ctx, c, r.Ref)

@@ -273,6 +273,7 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 	if err != nil {
 		return nil, err
 	}
+	named := r.Project.Path
 	r.Project = s.shares.AllowedProject(c, r.Project)
 	if r.RequestID != "" {
 		if a, err := s.replayStart(ctx, c, r); a != nil || err != nil {
@@ -296,9 +297,13 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 	if refusal != nil {
 		return nil, newRefusal(refusal)
 	}
+	workspace, err := s.callerWorkspace(ctx, c, p, r.Project.Path, named)
+	if err != nil {
+		return nil, err
+	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: normalizeGoal(r), Project: r.Project,
-		Workspace: s.startWorkspace(ctx, p, r.Project.Path),
+		Workspace: workspace,
 	}
 	a, err := s.createRun(ctx, c, p, created, factEntries(facts), r.RequestID)
 	return s.orReplayStart(ctx, c, r, a, err)

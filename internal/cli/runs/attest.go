@@ -301,7 +301,9 @@ func (b *predicateBuilder) newCheck(r *evidence.Result, outcome engine.Evidence)
 		Instance: r.Instance, Reused: r.Reused, Sandboxed: r.Sandboxed,
 	}
 	if w := r.Workspace; w != nil {
-		check.Workspace, check.Host = newWorkspace(w), w.Host
+		if check.Workspace = newWorkspace(w); !w.Connect { // a policy must not trust the name that guideway connect reports
+			check.Host = w.Host
+		}
 		b.root = cmp.Or(w.Root, b.root)
 	}
 	return check

@@ -302,7 +302,7 @@ func reportLine(e run.Event) (mark, text string, more []string) {
 		app.Plural(report.Refusals, "refused stop", "refused stops")), nil
 }
 
-// checkLine returns the line of a check that the server executed, with what a person needs to
+// checkLine returns the line of an executed check, with what a person needs to
 // repeat it.
 func checkLine(e run.Event) (mark, text string, more []string) {
 	var r evidence.Result
@@ -318,6 +318,9 @@ func checkLine(e run.Event) (mark, text string, more []string) {
 	}
 	if len(r.Argv) > 0 {
 		more = append(more, fmt.Sprintf("command: %s, %d ms", app.OneLine(strings.Join(r.Argv, " ")), r.DurationMS))
+	}
+	if host := r.ConnectHost(); host != "" {
+		more = append(more, "executed on "+app.OneLine(host)+" through guideway connect")
 	}
 	if w := r.Workspace; w != nil && w.Commit != "" {
 		more = append(more, fmt.Sprintf("commit %s, %s", app.OneLine(w.Commit)[:min(12, len(app.OneLine(w.Commit)))], app.Plural(w.DirtyCount, "changed file", "changed files")))

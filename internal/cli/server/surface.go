@@ -88,6 +88,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		Runs: s.store.Runs, OpenRuns: open, Project: project, Definitions: a.NewProjectDefinitions(cfg, cat), Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
 		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime, Shared: cfg.Shared, NewSessionID: s.instances.sessionIDs(),
+		ConnectChecks: len(allowedHosts(cfg)) > 0,
 	}
 	s.Tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
 	s.Machines = newLazyMachines(a, cfg, cat, s.scripts, s.Tools)

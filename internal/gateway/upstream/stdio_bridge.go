@@ -10,11 +10,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
@@ -32,6 +34,10 @@ type BridgeOptions struct {
 	// ParamHeaders returns, for a modern tool, a function that computes headers from the
 	// arguments of its calls; nil if it has none.
 	ParamHeaders func(tool json.RawMessage) func(arguments json.RawMessage) map[string]string
+	// Host is the name of this computer if AnswerChecks executes checks here.
+	Host string
+	// AnswerChecks returns the answer to a sealed evidence.ConnectRequest.
+	AnswerChecks func(ctx context.Context, sealed string, progress func(message string)) json.RawMessage
 }
 
 // Bridge connects a client on stdio to a server over HTTP. It forwards every message in
@@ -59,6 +65,10 @@ type Bridge struct {
 type bridgedCall struct {
 	method string
 	cancel context.CancelFunc
+	// checks is true if the call can need checks on this computer. sealed is the request for
+	// them in the last answer of the server, which the client does not get.
+	checks bool
+	sealed string
 }
 
 var _ receiver = (*Bridge)(nil)
@@ -67,6 +77,9 @@ var _ receiver = (*Bridge)(nil)
 func NewBridge(opts BridgeOptions, out io.Writer) *Bridge {
 	b := &Bridge{opts: opts, out: out, calls: map[string]*bridgedCall{}, params: map[string]func(json.RawMessage) map[string]string{}}
 	spec := Spec{URL: opts.URL, Bearer: opts.Token}
+	if opts.Host != "" {
+		spec.Headers = map[string]string{evidence.ConnectHeader: headerValue(opts.Host)}
+	}
 	trip := http.DefaultTransport
 	if opts.Dial != nil {
 		dialing := http.DefaultTransport.(*http.Transport).Clone()
@@ -224,7 +237,8 @@ func (b *Bridge) forward(ctx context.Context, text []byte) {
 		cancel()
 		return
 	}
-	b.calls[out.call] = &bridgedCall{method: m.Method, cancel: cancel}
+	call := &bridgedCall{method: m.Method, cancel: cancel, checks: b.canNeedChecks(out)}
+	b.calls[out.call] = call
 	if m.Method == "initialize" {
 		b.hello = text
 	}
@@ -233,9 +247,9 @@ func (b *Bridge) forward(ctx context.Context, text []byte) {
 	go func() {
 		defer b.wg.Done()
 		defer cancel()
-		err := b.web.send(ctx, out)
-		if errors.Is(err, errSessionLost) {
-			err = b.resendInNewSession(ctx, out) // The server did not accept the call, so sending it again does not repeat it.
+		err := b.sendCall(ctx, out)
+		for progress := 0; err == nil && b.answerChecks(ctx, call, m, &out, &progress); {
+			err = b.sendCall(ctx, out)
 		}
 		if err == nil {
 			err = errUnanswered // fail has no effect if the answer has arrived.
@@ -250,6 +264,52 @@ func (b *Bridge) forward(ctx context.Context, text []byte) {
 	if m.Method == "initialize" {
 		<-ctx.Done() // The next message needs the session that this one creates.
 	}
+}
+
+// canNeedChecks reports whether a message calls a tool of runs. An upstream cannot take their names
+// if the server offers these tools.
+func (b *Bridge) canNeedChecks(m outgoing) bool {
+	return b.opts.Host != "" && m.method == "tools/call" && slices.Contains([]string{"workflow_start", "workflow_continue"}, m.name)
+}
+
+// sendCall sends a call, in a new session if the server has lost the old one. The server did
+// not accept the call then, so sending it again does not repeat it.
+func (b *Bridge) sendCall(ctx context.Context, out outgoing) error {
+	err := b.web.send(ctx, out)
+	if errors.Is(err, errSessionLost) {
+		err = b.resendInNewSession(ctx, out)
+	}
+	return err
+}
+
+// answerChecks executes the checks that the server has requested for a call, and adds their
+// results to the call. It reports false if the server has requested none.
+func (b *Bridge) answerChecks(ctx context.Context, call *bridgedCall, m *jsonrpc.Message, out *outgoing, progress *int) bool {
+	b.mu.Lock()
+	sealed := call.sealed
+	b.mu.Unlock()
+	if sealed == "" || ctx.Err() != nil {
+		return false
+	}
+	meta := jsonrpc.ObjectMember(m.Params, "_meta")
+	members, _ := jsonrpc.Members(meta) // the server has accepted the message
+	answer := b.opts.AnswerChecks(ctx, sealed, func(message string) {
+		if token := members["progressToken"]; token != nil {
+			*progress++
+			b.writeMessage(jsonrpc.Request(nil, "notifications/progress", jsonrpc.Object(
+				jsonrpc.Member{Key: "progressToken", Value: token}, jsonrpc.Member{Key: "progress", Value: jsonrpc.Number(int64(*progress))}, jsonrpc.Member{Key: "message", Value: jsonrpc.Text(message)})))
+		}
+	})
+	meta, err := jsonrpc.With(meta, jsonrpc.Member{Key: evidence.ConnectMeta, Value: answer})
+	if err != nil || ctx.Err() != nil {
+		return false
+	}
+	params, err := jsonrpc.With(m.Params, jsonrpc.Member{Key: "_meta", Value: meta})
+	out.text = jsonrpc.Request(m.ID, m.Method, params)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	call.sealed = ""
+	return err == nil
 }
 
 // setHeaders sets the fields of an outgoing message that become headers.
@@ -287,15 +347,17 @@ func memberText(object json.RawMessage, name string) string {
 	return text
 }
 
-// cancelCall cancels a modern call.
+// cancelCall cancels a modern call, or one whose checks are being executed here.
 func (b *Bridge) cancelCall(params json.RawMessage) bool {
 	members, err := jsonrpc.Members(params)
-	if b.web.protocolVersion() < ModernVersion || err != nil {
-		return false
-	}
+	modern := b.web.protocolVersion() >= ModernVersion
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if call := b.calls[string(members["requestId"])]; call != nil {
+	call := b.calls[string(members["requestId"])]
+	if err != nil || !modern && (call == nil || call.sealed == "") {
+		return false
+	}
+	if call != nil {
 		call.cancel()
 	}
 	return true
@@ -344,6 +406,12 @@ func (b *Bridge) receive(m *jsonrpc.Message, _ string) {
 	}
 	b.mu.Lock()
 	call := b.calls[string(m.ID)]
+	if call != nil && call.checks {
+		if call.sealed = memberText(jsonrpc.ObjectMember(m.Result, "_meta"), evidence.ConnectMeta); call.sealed != "" {
+			b.mu.Unlock()
+			return
+		}
+	}
 	delete(b.calls, string(m.ID))
 	b.mu.Unlock()
 	if call != nil && m.Err == nil {

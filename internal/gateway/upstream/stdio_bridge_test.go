@@ -132,3 +132,82 @@ func TestBridgeKeepsTheOrderOfTheHandshake(t *testing.T) {
 		}
 	}
 }
+
+// checkServer is a server that requests checks for each call without an answer.
+func checkServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				Arguments json.RawMessage
+				Meta      map[string]json.RawMessage `json:"_meta"`
+			}
+		}
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		w.Header().Set("Content-Type", "application/json")
+		switch answer := m.Params.Meta["dev.guideway/checks"]; {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case m.Method == "initialize":
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, m.ID)
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case m.Method == "ping" || answer != nil:
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"answer":%s,"arguments":%s,"host":%q}}`, m.ID, orNull(answer), orNull(m.Params.Arguments), r.Header.Get("Guideway-Checks"))
+		default:
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"_meta":{"dev.guideway/checks":"sealed"}}}`, m.ID)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+func orNull(text json.RawMessage) string {
+	if text == nil {
+		return "null"
+	}
+	return string(text)
+}
+
+// TestBridgeAnswersChecks checks that the bridge answers the server's request for checks by
+// repeating the call, that the client does not see the request, and that the bridge answers no
+// request in the result of another tool, which can belong to an upstream of the server.
+func TestBridgeAnswersChecks(t *testing.T) {
+	t.Parallel()
+	b := openBridge(t, upstream.BridgeOptions{URL: checkServer(t).URL, Host: "laptop", AnswerChecks: func(_ context.Context, sealed string, progress func(string)) json.RawMessage {
+		progress("testing")
+		return json.RawMessage(`"the answer to ` + sealed + `"`)
+	}})
+	b.exchangeMessages(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"workflow_continue","arguments":{"a": 1},"_meta":{"progressToken":"p"}}}`
+	if got, want := b.exchangeMessages(call), `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1,"message":"testing"}}`+"\n"; got != want {
+		t.Errorf("the progress is %s, want %s", got, want)
+	}
+	got, err := b.out.ReadString('\n')
+	if want := `{"jsonrpc":"2.0","id":2,"result":{"answer":"the answer to sealed","arguments":{"a": 1},"host":"laptop"}}` + "\n"; err != nil || got != want {
+		t.Errorf("the answer is %s, want %s", got, want)
+	}
+	if got := b.exchangeMessages(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"other__workflow_continue"}}`); !strings.Contains(got, `"dev.guideway/checks":"sealed"`) {
+		t.Errorf("the result of another tool is %s", got)
+	}
+}
+
+// TestBridgeCancelsChecks checks that a client that cancels a call also ends its checks.
+func TestBridgeCancelsChecks(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	b := openBridge(t, upstream.BridgeOptions{URL: checkServer(t).URL, Host: "laptop", AnswerChecks: func(ctx context.Context, _ string, progress func(string)) json.RawMessage {
+		progress("testing")
+		<-ctx.Done()
+		close(ended)
+		return json.RawMessage(`"late"`)
+	}})
+	b.exchangeMessages(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	b.exchangeMessages(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"workflow_continue","_meta":{"progressToken":1}}}`)
+	if got := b.exchangeMessages(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}` + "\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}`); !strings.Contains(got, `"id":3`) {
+		t.Errorf("after the cancellation the client received %s", got)
+	}
+	<-ended
+}

@@ -2416,6 +2416,8 @@ export interface components {
             /** @description True if the project does not define the check. */
             undefined?: boolean;
             exitCode?: number;
+            /** @description The computer on which guideway connect executed the check. It is absent if the server executed it. */
+            connectHost?: string;
             /** @description In milliseconds. */
             durationMs: number;
             /** @description The end of the output of a check that did not pass. */
@@ -2521,7 +2523,7 @@ export interface components {
             /** @description The end of the output. It is absent if head is the whole output. */
             tail?: string;
             workspace?: components["schemas"]["Workspace"];
-            /** @description The server that executed the check. */
+            /** @description The server that executed the check, or the guideway connect process. */
             instance?: string;
             /** @description The number of processes that outlived the command and were killed. */
             killed?: number;
@@ -2540,6 +2542,8 @@ export interface components {
             /** @description The absolute path on the host. */
             root: string;
             host?: string;
+            /** @description True if guideway connect read the workspace on the computer of a client. The server then knows only what that computer reported. */
+            connect?: boolean;
             /** @description The checked out commit. */
             commit?: string;
             /** @description The tree of the commit. */

@@ -16,7 +16,7 @@ const checkShape: Shape<CheckResult> = {
   head: "string", tail: "string", workspace: "workspace", instance: "string", killed: "number", reused: "boolean", sandboxed: "boolean",
 };
 const workspaceShape: Shape<Schemas["Workspace"]> = {
-  root: "string", host: "string", commit: "string", tree: "string", workTree: "string", dirty: "texts", dirtyCount: "number", dirtyHash: "string",
+  root: "string", host: "string", connect: "boolean", commit: "string", tree: "string", workTree: "string", dirty: "texts", dirtyCount: "number", dirtyHash: "string",
   dirtyStates: "texts", ignoreFiles: "texts",
 };
 
