@@ -34,8 +34,11 @@ type AgentTool struct {
 func NewAgentTools(opts Options) (*AgentTools, error) {
 	opts.setDefaults()
 	opts.Toolsets = []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext, ToolsetPhases}
-	s := &Server{catalog: opts.Catalog, logger: opts.Logger, runs: opts.Runs, sessions: opts.Sessions}
-	a := &AgentTools{tools: map[string]*tool{}, toolset: map[string]string{}, answers: &responder{logger: opts.Logger, answers: AnswersText}}
+	s := &Server{
+		catalog: opts.Catalog, logger: opts.Logger, runs: opts.Runs, sessions: opts.Sessions,
+		answers: &responder{logger: opts.Logger, answers: AnswersText, forms: newForms(opts.Shared, opts.Now)},
+	}
+	a := &AgentTools{tools: map[string]*tool{}, toolset: map[string]string{}, answers: s.answers}
 	for toolset, tools := range s.toolsByToolset(opts) {
 		for _, t := range tools {
 			if t.Name == "workrail_open_dashboard" {
