@@ -25,12 +25,12 @@ func ownCommands() map[string]string {
 
 // sharedCommands are all other commands: on definitions, settings and the server, which the
 // local user administers, and on what all users share. Who runs them has the data directory.
-const sharedCommands = `attest keys create, attest keys list, attest keys remove, attest keys show, audit export, audit list, audit verify,
+const sharedCommands = `attest keys create, attest keys list, attest keys remove, attest keys show, audit export, audit list, audit verify, backup,
 	checkpoint import, checkpoint verify, checks approve, checks list, checks run, ci verify, client-hook, completion bash, completion fish,
 	completion powershell, completion zsh, connect, doctor, encryption rotate, hooks disable, hooks enable, hooks export, hooks import, hooks list,
 	hooks show, hooks state clear, hooks state list, hooks test, hooks types, hooks validate, init, install, key init, list, machine approve,
 	machine list, machine run, machine show, machine validate, mcp, migrate hooks, migrate phases, migrate workrail, notify list, notify test, open,
-	requests prune, requests tail, run, runs import, runs verify, schema, serve, settings, show, sources list, sources sync, token create, token list,
+	requests prune, requests tail, restore, run, runs import, runs verify, schema, serve, settings, show, sources list, sources sync, token create, token list,
 	upstream add, upstream approve, upstream disable, upstream enable, upstream import, upstream list, upstream login, upstream logout, upstream logs,
 	upstream project clear, upstream project list, upstream project set, upstream remove, upstream restart, upstream show, validate, verify, version`
 
