@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 )
@@ -138,6 +140,25 @@ func TestHeldCallCannotBeApprovedElsewhere(t *testing.T) {
 		if code := Run(t.Context(), []string{"calls", command, held}, host); code != app.ExitUsage {
 			t.Errorf("without a terminal, calls %s has the exit code %d", command, code)
 		}
+	}
+}
+
+// TestAuditOutlivesTheRequest checks that an answer is in the audit log if its client is gone
+// when it is recorded.
+func TestAuditOutlivesTheRequest(t *testing.T) {
+	t.Parallel()
+	host, out := newTerminal(t, nil)
+	a := &app.App{Host: &host, Flags: &app.SettingFlags{}}
+	t.Cleanup(a.Close)
+	cfg, _, err := a.LoadUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.NewAudit(cfg).Record(ctx, audit.Entry{Kind: audit.Approval, User: "ann", Subject: "call hc_1 of push"})
+	if code := Run(t.Context(), []string{"audit", "list"}, host); code != app.ExitOK || !strings.Contains(out.String(), "call hc_1 of push") {
+		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }
 

@@ -57,7 +57,7 @@ func (a *api) record(r *http.Request, e audit.Entry) {
 	if e.User == "" && e.Via == "" {
 		e.User, e.Client, e.Via = g.Principal.User, g.Principal.Client, string(g.Proof)
 	}
-	a.Audit.Record(context.WithoutCancel(r.Context()), e)
+	a.Audit.Record(r.Context(), e)
 }
 
 // recordRefusal adds an entry about a request whose credential was refused. A request without

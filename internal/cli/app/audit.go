@@ -53,13 +53,13 @@ func (a *App) journalKey(ctx context.Context, cfg *config.Config) ([]byte, error
 	return o.key, nil
 }
 
-// Record adds an entry. It logs errors, because the audited action is complete. A refused
-// request creates no key, so it has no entry before the first run, login or token.
+// Record adds an entry, also if the context has ended. It logs errors, because the audited
+// action is complete. A refused request creates no key, so it has no entry before the first run, login or token.
 func (l *Audit) Record(ctx context.Context, e audit.Entry) {
 	if e.Kind == audit.Refused && isMissing(l.cfg.Journal.KeyFile) {
 		return
 	}
-	if err := l.Append(ctx, e); err != nil {
+	if err := l.Append(context.WithoutCancel(ctx), e); err != nil {
 		l.app.Logger(l.cfg).ErrorContext(ctx, "cannot write the audit log", "kind", e.Kind, "subject", e.Subject, "error", err)
 	}
 }
@@ -102,7 +102,7 @@ func (o auditedRuns) Committed(ctx context.Context, c run.Committed) {
 	for _, fact := range c.Facts {
 		switch fact.Kind {
 		case engine.EventGateAnswered, engine.EventGateApproved, engine.EventCheckpointAnswer, engine.EventBranchTaken:
-			o.audit.Record(context.WithoutCancel(ctx), audit.Entry{
+			o.audit.Record(ctx, audit.Entry{
 				Kind: audit.Approval, User: c.By.User, Client: c.By.Client, Via: string(c.By.Via),
 				Subject: "run " + c.Record.ID + ", gate " + fact.Step, Detail: "answer " + fact.Option,
 			})
